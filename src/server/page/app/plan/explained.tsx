@@ -8,6 +8,9 @@ export function Explained({ plan }: { plan: PlanDraft }) {
   const explanation = plan.explanation.value;
   return (
     <section class="drawer" aria-label="What the plan may touch" tabIndex={0}>
+      {explanation && plan.phase.value === "invalid" && (
+        <p class="waiting">! Of the last text that was valid.</p>
+      )}
       {explanation ? <Facts explanation={explanation} /> : <p class="muted">Known once the plan is valid.</p>}
     </section>
   );

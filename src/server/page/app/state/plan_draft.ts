@@ -194,6 +194,9 @@ export class PlanDraft {
       this.#loaded.value = loaded;
       this.base.value = loaded;
       this.name.value = name;
+      this.findings.value = [];
+      this.explanation.value = null;
+      this.changes.value = null;
     });
     if (name === null) this.#storage.removeItem(NAME);
     else this.#storage.setItem(NAME, name);
