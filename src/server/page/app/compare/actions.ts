@@ -92,17 +92,17 @@ export async function loadCommands(state: AppState): Promise<Command[]> {
     state.readText("llms.txt"),
   ]);
   return [
-    ...plan.plans.value.map(({ name, description }): Command => ({
-      kind: "plan",
-      label: name,
-      hint: description ?? "",
-      run: () => plan.choose(name),
-    })),
     ...runs.data.map((run): Command => ({
       kind: "run",
       label: titleOf(run),
       hint: `${run.status.replace("_", " ")} ${run.id}`,
       run: () => state.openRun(run.id),
+    })),
+    ...plan.plans.value.map(({ name, description }): Command => ({
+      kind: "plan",
+      label: name,
+      hint: description ?? "",
+      run: () => plan.choose(name),
     })),
     // a session with one run is that run
     ...(sessions.data as readonly SessionRow[]).filter(({ run_count }) => run_count > 1).map((
