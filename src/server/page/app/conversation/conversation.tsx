@@ -28,7 +28,7 @@ export function Conversation({ state }: { state: AppState }) {
 function Empty({ state }: { state: AppState }) {
   return (
     <p class="empty">
-      {state.plan.name.value === "demo"
+      {state.plan.name.value === "demo" && !state.plan.is_changed.value
         ? "The demo plan costs nothing and needs no key: its model is scripted. It asks before the calculator " +
           "runs. Press Run, or change the plan first."
         : "Type a prompt and press Run. The plan decides which model answers, and what its tools may touch."}

@@ -121,7 +121,10 @@ export class PlanDraft {
     const { data } = await this.#client.listPlans();
     this.plans.value = data as unknown as NamedPlan[]; // of GET /v1/plans
     const { value: name } = this.name;
-    const plan = name === null ? null : await this.#read(name);
+    const plan = name === null ? null : await this.#read(name).catch((error) => {
+      if (error instanceof PreampApiError && error.code === "plan_invalid") return null; // the operator's
+      throw error;
+    });
     const own = this.text.value;
     this.#take(plan?.text ?? "", plan?.name ?? null, own === "" ? plan?.text ?? "" : own);
   }
@@ -270,6 +273,14 @@ export class PlanDraft {
       this.#plan_ref !== null && plan === this.#loaded.value ? { plan_ref: this.#plan_ref } : plan;
     const [from, to] = [named(base), named(text)];
     const input = this.#input;
+    if (input.plan?.trim() === "") {
+      return batch(() => {
+        this.phase.value = "valid";
+        this.findings.value = [];
+        this.explanation.value = null;
+        this.changes.value = null;
+      });
+    }
     try {
       const { ok, errors, warnings } = await this.#client.plans("check", input) as unknown as Check;
       if (!isCurrent()) return;
