@@ -68,7 +68,11 @@ function Top({ state }: { state: AppState }) {
       <h1>preamp</h1>
       <span class="wide muted">plan: {planLabel(state.plan.name.value)}</span>
       {view && <Status status={view.status.value} />}
-      {view?.started.value && <Elapsed from={view.started.value} to={view.ended.value} />}
+      {view?.started.value && (
+        <span class="wide">
+          <Elapsed from={view.started.value} to={view.ended.value} />
+        </span>
+      )}
       {run && (
         <span class="wide muted">
           {dollars(run.usage.cost_usd ?? 0)} of{" "}

@@ -165,23 +165,6 @@ export class PlanDraft {
     if (name === null && wanted === text) this.base.value = base;
   }
 
-  /** Takes the plan of a run into the editor; returns what puts back the one that was there. */
-  borrow(plan: string): () => void {
-    const [loaded, name, text] = [this.#loaded.value, this.name.value, this.text.value];
-    const [base, drafts] = [this.base.value, this.drafts.value];
-    const keep = (drafts: Readonly<Record<string, string>>) => {
-      this.drafts.value = drafts;
-      this.#storage.setItem(DRAFTS, JSON.stringify(drafts));
-    };
-    if (this.is_changed.value && text.trim() !== "") keep({ ...drafts, [name ?? ""]: text }); // for a reload
-    this.#take(plan, null, plan);
-    return () => {
-      keep(drafts);
-      this.#take(loaded, name, text);
-      this.base.value = base;
-    };
-  }
-
   /**
    * Takes the plan of a run that was opened, so that its conversation continues with it; does nothing when
    * the editor has that plan already.
