@@ -376,13 +376,14 @@ export class AppState {
 
   /** Fetches the run object, at most once in a while. */
   #refresh(view: RunView): void {
-    if (hasEnded(view.status.value) && view.run.value && hasEnded(view.run.value.status)) return;
-    if (this.#refreshing.has(view)) return;
+    const is_final = () => view.run.value !== null && hasEnded(view.run.value.status);
+    if (is_final() || this.#refreshing.has(view)) return;
     this.#refreshing.add(view);
     const fetchRun = async () => {
       this.#refreshing.delete(view);
+      if (is_final()) return; // the entry of the end had it
       await this.client.getRun(view.id).then((run) => {
-        if (!view.run.value || !hasEnded(view.run.value.status)) view.run.value = run;
+        if (!is_final()) view.run.value = run;
       }, () => {}); // the stream says that the server is lost
     };
     setTimeout(fetchRun, view.run.value ? REFRESH_MS : 0);
