@@ -4,6 +4,7 @@ import { PreampApiError, PreampClient } from "preamp/client";
 import { curlText, typescriptText } from "../../../src/server/page/app/plan/copy_as.ts";
 import {
   type Edit,
+  hiddenIn,
   indent,
   lineAt,
   marksOf,
@@ -197,6 +198,13 @@ Deno.test("marksOf() has one mark for a line, an error if one finding is", () =>
     { level: "error", path: "", message: "of no line" },
   ]);
   assertEquals(marks, [{ line: 2, level: "error", text: "first: do\nsecond" }]);
+});
+
+Deno.test("hiddenIn() finds characters that hide text, and none that scripts and emoji need", () => {
+  const [found, ...others] = hiddenIn("a: b\nc: \u202e # x\n");
+  assertEquals([found?.line, found?.column, others], [2, 4, []]);
+  assertMatch(found!.message, /U\+202E/);
+  assertEquals(hiddenIn("سلام\t👩\u200d👧\r\n"), []);
 });
 
 Deno.test("touchedBy() and refusedTo() say what a module may touch and may not", () => {

@@ -1,5 +1,23 @@
 /** Editing of YAML as text: indentation, places, marks at lines. Knows no DOM. */
 import type { Finding } from "../state/plan_draft.ts";
+import { codeOf, CONTROLS } from "../ui/controls.ts";
+
+/** Most hidden characters that are reported. */
+const MAX_HIDDEN = 20;
+
+/** Returns warnings about characters that an editor does not show: they may hide what a plan says. */
+export function hiddenIn(text: string): Finding[] {
+  return text.matchAll(CONTROLS).take(MAX_HIDDEN).map(({ 0: character, index }): Finding => {
+    const line = lineAt(text, index);
+    return {
+      level: "warning",
+      path: "",
+      message: `The line has the invisible character ${codeOf(character)}`,
+      line,
+      column: index - offsetOf(text, line) + 1,
+    };
+  }).toArray();
+}
 
 /** A change of a text: `text` replaces what is between two offsets, then the selection is set. */
 export interface Edit {

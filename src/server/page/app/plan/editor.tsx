@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import { visible } from "../ui/text.tsx";
-import { type Edit, indent, lineAt, marksOf, newLine, offsetOf } from "./editing.ts";
+import { type Edit, hiddenIn, indent, lineAt, marksOf, newLine, offsetOf } from "./editing.ts";
 
 const ID = "plan-text";
 
@@ -23,7 +23,7 @@ export function Editor({ state }: { state: AppState }) {
   const { plan } = state;
   const [line, setLine] = useState(0);
   const text = plan.text.value;
-  const marks = marksOf(plan.findings.value);
+  const marks = marksOf([...plan.findings.value, ...hiddenIn(text)]);
   const lines = lineAt(text, text.length + 1);
   const shown = marks.find((mark) => mark.line === line);
   const follow = ({ currentTarget: box }: { currentTarget: HTMLTextAreaElement }) =>
@@ -33,7 +33,8 @@ export function Editor({ state }: { state: AppState }) {
     const { value, selectionStart: start, selectionEnd: end } = box;
     if (key === "Enter" && (ctrlKey || metaKey)) {
       event.preventDefault();
-      state.run();
+      if (state.what_if.value) state.runWhatIf();
+      else state.run();
     } else if (key === "Enter" && !shiftKey && !event.isComposing) {
       event.preventDefault();
       apply(box, newLine(value, start, end));

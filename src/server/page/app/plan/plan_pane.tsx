@@ -7,6 +7,7 @@ import { Copy } from "../ui/facts.tsx";
 import { visible } from "../ui/text.tsx";
 import { Changes } from "./changes.tsx";
 import { curlText, typescriptText } from "./copy_as.ts";
+import { hiddenIn } from "./editing.ts";
 import { Editor, goTo } from "./editor.tsx";
 import { Explained } from "./explained.tsx";
 import { planLabel, planSentence } from "./words.ts";
@@ -137,7 +138,7 @@ function verdictOf(
 
 /** The findings; one with a line puts the cursor there. */
 function Findings({ plan }: { plan: PlanDraft }) {
-  const findings = plan.findings.value;
+  const findings = [...plan.findings.value, ...hiddenIn(plan.text.value)];
   if (findings.length === 0) return null;
   return (
     <ul id="plan-findings" class="findings" aria-label="Findings">

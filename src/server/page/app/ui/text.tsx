@@ -1,17 +1,12 @@
 /** Text that a model or a tool wrote: hostile, possibly huge. It is only ever shown as text. */
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
+import { codeOf, CONTROLS } from "./controls.ts";
 
 /** Characters that are shown at first. */
 const SHOWN = 20_000;
 /** Characters that "more" adds: what a browser lays out in one go without a pause that one feels. */
 const MORE = 400_000;
-
-/**
- * Invisible characters that change the order or the look of other text (Unicode TR36), but not tabs, line
- * breaks, and the joiners and signs that scripts and emoji need.
- */
-const CONTROLS = /(?![\t\n\r\u00ad\u0600-\u0605\u06dd\u070f\u08e2\u200c\u200d])[\p{Cc}\p{Cf}]/gu;
 
 /** Control characters of a text that are marked; the codes of further ones are plain text, for speed. */
 const MARKED = 1_000;
@@ -28,10 +23,6 @@ export function visible(text: string): ComponentChildren {
   }
   parts.push(text.slice(at).replace(CONTROLS, codeOf));
   return parts;
-}
-
-function codeOf(character: string): string {
-  return `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
 /** A block of text in a fixed font; a long one is cut, with a button for more. */
