@@ -112,6 +112,7 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
   const secrets = config.secrets instanceof Redactor ? config.secrets : processRedactor(config.secrets ?? []);
   const defaults = createDefaultLog(secrets);
   const { cors = policy.cors, log = defaults.request, runtime_log = defaults.runtime } = config;
+  const from_files = import.meta.url.startsWith("file:"); // a registry has no sources of the page
   const metrics = new Metrics();
   const tracing = new OpenTelemetry(policy.tracing);
   const runtime = createRuntime({
@@ -129,7 +130,7 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
     hosts,
     cors,
     basePath,
-    page: config.page ?? policy.page ? browserPage("page", config.home) : null,
+    page: from_files && (config.page ?? policy.page) ? browserPage("page", config.home) : null,
     docs: browserPage("docs", config.home),
     bounds: callerBounds(policy),
     metrics,

@@ -47,10 +47,12 @@ const own = await run({
 });
 const shouted = await run({ prompt: "?", plan_ref: "shout" });
 const failed = await run({ prompt: "?", plan_ref: "broken" });
+const page = await app.request("/agents/", { headers: { accept: "text/html" } });
 console.log(JSON.stringify([
   [own.status, own.output_text, own.isolation],
   [shouted.status, shouted.output_text, shouted.isolation, shouted.warnings],
   failed.error?.code ?? failed,
+  [page.status, (await page.text()).includes('src="page/')],
 ]));
 `;
 
@@ -78,7 +80,7 @@ export async function mount(coordinator: Coordinator): Promise<void> {
 `;
 
 /** What the application prints: its own module runs inline, the one beside its plan in a sandbox. */
-const EXPECTED = [
+const expected = (has_page: boolean) => [
   ["completed", "Greeted.", {
     "loop-basic": "inline",
     "context-simple": "inline",
@@ -92,12 +94,13 @@ const EXPECTED = [
     "tool-shout": "process",
   }, []],
   "not_found",
+  [200, has_page],
 ];
 
 /** Runs the application in a folder of its own; `config` is its deno.json. */
 async function runApplication(
   { imports, ...rest }: { imports: Record<string, string>; links?: string[] },
-  env: Record<string, string> = {},
+  { has_page, ...env }: { has_page: boolean; JSR_URL?: string; DENO_DIR?: string },
 ): Promise<void> {
   await using temporary = await temporaryFolder();
   const folder = temporary.path;
@@ -115,13 +118,13 @@ async function runApplication(
   }).output();
   const printed = new TextDecoder().decode(stdout);
   assertEquals([code, new TextDecoder().decode(stderr)], [0, ""]);
-  assertEquals(JSON.parse(printed), EXPECTED);
+  assertEquals(JSON.parse(printed), expected(has_page));
 }
 
 Deno.test("the library works in another folder, with the deno.json of src/docs/library.md", async () => {
   const { links, imports } = documentedConfig();
   assertEquals(links, ["../preamp"]);
-  await runApplication({ links: [ROOT], imports });
+  await runApplication({ links: [ROOT], imports }, { has_page: true });
 });
 
 Deno.test("the library works as a registry serves it, with sandboxes for modules", async () => {
@@ -131,7 +134,7 @@ Deno.test("the library works as a registry serves it, with sandboxes for modules
   // a cache of its own for what comes from here, and the packages that this project has
   await Deno.symlink(await packagesFolder(), `${cache}/npm`);
   const { imports } = documentedConfig();
-  await runApplication({ imports }, { JSR_URL: registry.url, DENO_DIR: cache });
+  await runApplication({ imports }, { has_page: false, JSR_URL: registry.url, DENO_DIR: cache });
 });
 
 Deno.test("src/docs/library.md shows programs that print what their comments say", async () => {
