@@ -6,7 +6,7 @@ import { browserTest } from "./browser.ts";
 
 /** Starts a server whose API is below a path, as in another application. */
 function serveDocs() {
-  const preamp = createPreamp({ basePath: "/agents" });
+  const preamp = createPreamp({ basePath: "/agents", authenticate: null });
   const server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },
     (request) => preamp.fetch(request),
@@ -115,3 +115,20 @@ browserTest("without JavaScript there are contents and all pages, and no search"
   }, server.url);
   assertEquals(seen, { url: `${server.url}/http#errors`, search: 0 });
 }, { javaScriptEnabled: false });
+
+browserTest(
+  "the documentation has the colours that were chosen on the page",
+  async (browser) => {
+    await using server = serveDocs();
+    await browser.run(async ({ page, step }, url) => {
+      await page.goto(url.replace(/docs$/, ""));
+      await page.getByRole("button", { name: "light or dark" }).click();
+      await step("the page", () => page.locator("html[data-theme=dark]").waitFor());
+      await page.getByRole("link", { name: "docs" }).click();
+      await page.waitForURL(url);
+      await step("the documentation", () => page.locator("html[data-theme=dark]").waitFor());
+      await page.getByRole("link", { name: "preamp", exact: true }).click();
+      await page.waitForURL(url.replace(/docs$/, ""));
+    }, server.url);
+  },
+);

@@ -7,6 +7,12 @@ const COPIED_MS = 1_500;
 /** Pixels below the top of the window at which a section begins to be the current one. */
 const CURRENT_PX = 80;
 
+/** Where the page keeps light or dark for a tab, if its reader chose one. */
+const THEME = "preamp.theme";
+
+const theme = sessionStorage.getItem(THEME);
+if (theme !== null) document.documentElement.dataset.theme = theme;
+
 const form = document.querySelector<HTMLFormElement>("form[role=search]");
 if (form) startSearch(form);
 addCopyButtons();
