@@ -36,12 +36,9 @@ export const PAGES: readonly Page[] = [
   { name: "changelog", summary: "see what changed for users" },
 ];
 
-/**
- * Returns the Markdown of a page, or undefined when there is no page of that name. A program that loads
- * Preamp from a registry has no pages.
- */
+/** Returns the Markdown of a page, or undefined when there is no page of that name. */
 export async function readPage(name: string): Promise<string | undefined> {
-  if (!/^[a-z][a-z-]*$/.test(name) || !import.meta.url.startsWith("file:")) return undefined;
+  if (!/^[a-z][a-z-]*$/.test(name)) return undefined;
   try {
     return await Deno.readTextFile(pageUrl(name));
   } catch (error) {

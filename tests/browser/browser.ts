@@ -38,6 +38,8 @@ export interface Browser {
     steps: (session: Session, argument: Argument) => Promise<Result>,
     argument?: Argument,
   ): Promise<Result>;
+  /** Resolves to a server, which is ended after the page: a page without its server reports faults. */
+  use<Server extends AsyncDisposable>(server: Server | Promise<Server>): Promise<Server>;
   /**
    * Returns what went wrong in the browser since the last call: findings of axe-core, errors in the console,
    * reports of the content security policy, failed requests, requests to other hosts, dialogs. What is left
@@ -73,6 +75,7 @@ export function browserTest(
     async fn() {
       driver ??= await startDriver();
       const { send } = driver;
+      await using servers = new AsyncDisposableStack();
       await send("open", { options });
       const faults = async () => await send("faults") as string[];
       try {
@@ -80,6 +83,7 @@ export function browserTest(
           run: async (steps, argument) =>
             // the function's result went through JSON
             await send("run", { steps: String(steps), arg: argument }) as Awaited<ReturnType<typeof steps>>,
+          use: async (server) => servers.use(await server),
           faults,
         });
         assertEquals(await faults(), []);

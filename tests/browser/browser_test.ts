@@ -10,12 +10,14 @@ const PAGE =
 browserTest(
   "the faults of a page are seen: axe-core's findings, refused scripts, other hosts",
   async (browser) => {
-    await using server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, ({ url }) => {
-      if (new URL(url).pathname !== "/") return new Response(null, { status: 404 });
-      return new Response(PAGE, {
-        headers: { "content-type": "text/html", "content-security-policy": POLICY },
-      });
-    });
+    const server = await browser.use(
+      Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, ({ url }) => {
+        if (new URL(url).pathname !== "/") return new Response(null, { status: 404 });
+        return new Response(PAGE, {
+          headers: { "content-type": "text/html", "content-security-policy": POLICY },
+        });
+      }),
+    );
     await browser.run(async ({ page }, url) => {
       await page.goto(url);
     }, `http://127.0.0.1:${server.addr.port}/`);

@@ -64,9 +64,9 @@ async function startSite(): Promise<AsyncDisposable & { readonly url: string }> 
 browserTest(
   "a page of another origin streams over a cut connection and answers an approval",
   async (browser) => {
-    await using site = await startSite();
-    await using server = await startServer([], { env: { PREAMP_CORS_ORIGINS: site.url } });
-    await using proxy = startProxy(server.url);
+    const site = await browser.use(startSite());
+    const server = await browser.use(startServer([], { env: { PREAMP_CORS_ORIGINS: site.url } }));
+    const proxy = await browser.use(startProxy(server.url));
     const { url } = proxy;
     const { key } = server;
     await browser.run(async ({ page }, { site, url, key, plan }) => {
@@ -111,8 +111,8 @@ browserTest(
 );
 
 browserTest("a page of an origin that is not allowed gets nothing", async (browser) => {
-  await using site = await startSite();
-  await using server = await startServer();
+  const site = await browser.use(startSite());
+  const server = await browser.use(startServer());
   const result = await browser.run(async ({ page }, { site, url, key }) => {
     await page.goto(site);
     await page.waitForFunction(() => "Client" in globalThis);

@@ -5,7 +5,7 @@ import { browserTest } from "./browser.ts";
 browserTest(
   "the demo plan is run, its call allowed and its answer read with the keyboard alone",
   async (browser) => {
-    await using server = await startServer(["--no-auth"]);
+    const server = await browser.use(startServer(["--no-auth"]));
     await browser.run(async ({ page, step, look, tabTo }, url) => {
       await page.goto(url);
       const conversation = page.getByRole("log", { name: "Conversation" });

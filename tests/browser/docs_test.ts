@@ -21,7 +21,7 @@ function serveDocs() {
 }
 
 browserTest("the docs are read, searched and copied from, with the keyboard alone", async (browser) => {
-  await using server = await startServer();
+  const server = await browser.use(startServer());
   await browser.run(async ({ page, step, look, tabTo }, url) => {
     await page.goto(`${url}/docs`);
     await look("docs-index");

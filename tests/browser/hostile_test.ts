@@ -18,7 +18,7 @@ const MARKUP = [
 const CONTROLS = "before U+202Edekcah";
 
 browserTest("markup, links and control characters of models and tools are text", async (browser) => {
-  await using server = await startPageServer();
+  const server = await browser.use(startPageServer());
   const asks = {
     module: "hooks-approval",
     config: { rules: [{ tool: "say", action: "ask", prompt: MARKUP }] },
@@ -55,7 +55,9 @@ browserTest("markup, links and control characters of models and tools are text",
       const found = await page.evaluate(() => [
         "hacked" in globalThis,
         // deno-lint-ignore no-explicit-any
-        (globalThis as any).document.querySelectorAll("body script, img, svg, iframe, body style").length,
+        (globalThis as any).document.querySelectorAll(
+          "body script, body style, img, iframe, form[action], [onload], [onerror]",
+        ).length,
       ]);
       if (String(found) !== "false,0") throw new Error(String(found));
     });
@@ -90,7 +92,7 @@ async function timeToOpen(browser: Browser, server: ServerProgram, id: string): 
 }
 
 browserTest("huge and pathological texts do not freeze the page", async (browser) => {
-  await using server = await startPageServer();
+  const server = await browser.use(startPageServer());
   const texts: Record<string, string> = {
     "a line of 150,000 characters": "x".repeat(150_000),
     "nested quotes": `${">".repeat(5_000)} deep`,

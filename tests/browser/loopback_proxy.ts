@@ -4,13 +4,14 @@
 export interface LoopbackProxy extends AsyncDisposable {
   /** Base URL, without a slash at the end. */
   readonly url: string;
+  /** The server's URL, which may change. */
+  target: string;
   /** Cuts all open connections. */
   cut(): void;
 }
 
 /** Forwards connections on a free port to the server at a URL. */
 export function startProxy(target: string): LoopbackProxy {
-  const port = Number(new URL(target).port);
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const open = new Set<Deno.TcpConn>();
   const cut = () => {
@@ -22,7 +23,7 @@ export function startProxy(target: string): LoopbackProxy {
     open.add(client);
     let server: Deno.TcpConn | undefined;
     try {
-      server = await Deno.connect({ hostname: "127.0.0.1", port });
+      server = await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(proxy.target).port) });
       open.add(server);
       await Promise.all([
         client.readable.pipeTo(server.writable),
@@ -43,7 +44,8 @@ export function startProxy(target: string): LoopbackProxy {
   const accepting = (async () => {
     for await (const client of listener) forwarded.push(forward(client));
   })();
-  return {
+  const proxy: LoopbackProxy = {
+    target,
     url: `http://127.0.0.1:${listener.addr.port}`,
     cut,
     async [Symbol.asyncDispose]() {
@@ -53,6 +55,7 @@ export function startProxy(target: string): LoopbackProxy {
       await Promise.all(forwarded);
     },
   };
+  return proxy;
 }
 
 function close(connection: Deno.TcpConn): void {

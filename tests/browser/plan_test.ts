@@ -12,7 +12,7 @@ interface Cursor {
 browserTest(
   "a plan is changed, checked, explained and compared with the keyboard before it runs",
   async (browser) => {
-    await using server = await startServer(["--no-auth"]);
+    const server = await browser.use(startServer(["--no-auth"]));
     await browser.run(async ({ page, step, look, tabTo }, url) => {
       await page.goto(url);
       const pane = page.getByRole("region", { name: "Plan", exact: true });

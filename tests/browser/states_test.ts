@@ -56,7 +56,7 @@ const STATES: Record<string, { plan: Json; status: string; texts: readonly strin
 };
 
 browserTest("every state of a run says what it is, and axe-core finds nothing", async (browser) => {
-  await using server = await startPageServer();
+  const server = await browser.use(startPageServer());
   for (const [state, { plan, status, texts }] of Object.entries(STATES)) {
     const id = await startRun(server, plan);
     await runWith(server, id, status);

@@ -5,7 +5,7 @@ import { runWith, scripted, startPageServer, startRun } from "./runs.ts";
 browserTest(
   "a run is forked at the call whose request was read, with another system prompt, and compared",
   async (browser) => {
-    await using server = await startPageServer();
+    const server = await browser.use(startPageServer());
     await browser.run(async ({ page, step, look, tabTo }, url) => {
       const button = (name: string | RegExp) => page.getByRole("button", { name });
       await page.goto(url);
@@ -60,7 +60,7 @@ browserTest(
 );
 
 browserTest("history, palette and keys without a mouse", async (browser) => {
-  await using server = await startPageServer();
+  const server = await browser.use(startPageServer());
   const ends = await startRun(server, scripted([{ text: "All is well" }]), "Begin");
   await runWith(server, ends, "completed");
   const { body: { id } } = await server.post("/v1/runs", { prompt: "What is 2 × 3?", background: true });

@@ -1,6 +1,7 @@
 /**
  * Builds a script and a style sheet from files of `app`, when the program runs from source and by
- * `deno task compile` and `page`: those of the page, and those of the documentation.
+ * `deno task compile`: those of the page, and those of the documentation. The packages of the page are
+ * downloaded by the first build, not by the start of the server.
  */
 import { createHash } from "node:crypto";
 import { PACKAGES } from "./packages.js";

@@ -44,16 +44,12 @@ export function SentDialog({ view, sent, seq, onCall, onFork, onClose }: {
     const other = calls[index + step];
     if (other) onCall(other.seq);
   };
-  useEffect(() => { // of the document: a click on plain text takes the focus out of the dialog
-    const onKeyDown = ({ key }: KeyboardEvent) => {
-      if (key === "ArrowLeft") go(-1);
-      else if (key === "ArrowRight") go(1);
-    };
-    document.addEventListener("keydown", onKeyDown);
-    return () => document.removeEventListener("keydown", onKeyDown);
-  });
+  const onKeyDown = ({ key }: KeyboardEvent) => {
+    if (key === "ArrowLeft") go(-1);
+    else if (key === "ArrowRight") go(1);
+  };
   return (
-    <Dialog label="What the model was sent" onClose={onClose} wide>
+    <Dialog label="What the model was sent" onClose={onClose} onKeyDown={onKeyDown} wide>
       <div class="row wrap sent-top">
         <h2>What {call?.provider} was sent in call {index + 1} of {calls.length}</h2>
         <span class="spread" />
