@@ -166,6 +166,17 @@ Deno.test("PlanDraft keeps changes when another plan is chosen, and over a reloa
   await reviewed(draft);
 });
 
+Deno.test("PlanDraft takes a text for which the storage has no space", async () => {
+  const full = () => {
+    throw new DOMException("full", "QuotaExceededError");
+  };
+  await using server = open({ ...memory(), setItem: full });
+  const { draft } = server;
+  await draft.load();
+  draft.edit(OWN);
+  assertEquals([draft.text.value, await reviewed(draft)], [OWN, "valid"]);
+});
+
 Deno.test("newLine() continues the indentation, deeper after a colon and below a dash", () => {
   const after = (line: string) => newLine(line, line.length, line.length).text;
   assertEquals(after("tools:"), "\n  ");

@@ -156,7 +156,7 @@ export class PlanDraft {
       ...(kept !== undefined && wanted !== kept ? { [key]: kept } : {}),
       ...(is_left ? { [this.name.value ?? ""]: text } : {}),
     };
-    this.#storage.setItem(DRAFTS, JSON.stringify(this.drafts.value));
+    this.#keep(DRAFTS, JSON.stringify(this.drafts.value));
     const base = this.base.value;
     this.#take(plan?.text ?? "", name, wanted);
     if (name === null && wanted === text) this.base.value = base;
@@ -199,14 +199,22 @@ export class PlanDraft {
       this.changes.value = null;
     });
     if (name === null) this.#storage.removeItem(NAME);
-    else this.#storage.setItem(NAME, name);
+    else this.#keep(NAME, name);
     this.edit(text);
+  }
+
+  #keep(key: string, text: string): void {
+    try {
+      this.#storage.setItem(key, text);
+    } catch {
+      // the storage is full: a text of this size lasts until the page is reloaded
+    }
   }
 
   /** Sets the text. */
   edit(text: string): void {
     this.text.value = text;
-    this.#storage.setItem(TEXT, text);
+    this.#keep(TEXT, text);
     this.#reviewSoon();
   }
 
