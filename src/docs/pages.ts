@@ -36,9 +36,12 @@ export const PAGES: readonly Page[] = [
   { name: "changelog", summary: "see what changed for users" },
 ];
 
-/** Returns the Markdown of a page, or undefined when there is no page of that name. */
+/**
+ * Returns the Markdown of a page, or undefined when there is no page of that name. A program that loads
+ * Preamp from a registry has no pages.
+ */
 export async function readPage(name: string): Promise<string | undefined> {
-  if (!/^[a-z][a-z-]*$/.test(name)) return undefined;
+  if (!/^[a-z][a-z-]*$/.test(name) || !import.meta.url.startsWith("file:")) return undefined;
   try {
     return await Deno.readTextFile(pageUrl(name));
   } catch (error) {

@@ -143,22 +143,37 @@ Deno.test("src/docs/library.md shows programs that print what their comments say
   for (const program of programs) assertEquals(await printed(program), commented(program));
 });
 
-Deno.test("src/docs/library.md shows a client that streams a run and answers its approval", async () => {
+Deno.test("src/docs/library.md shows a client that streams a run and answers its approval, in Deno and Node", async () => {
   await using server = await startServer();
   const [program = ""] = PAGE.blocks("js ignore");
-  const here = program.replace("http://127.0.0.1:8484", server.url).replace("pk_…", server.key);
-  assertEquals(await printed(`globalThis.confirm = () => true;\n${here}`), commented(program));
+  const here = `globalThis.confirm = () => true;\n${program}`.replace("http://127.0.0.1:8484", server.url)
+    .replace("pk_…", server.key);
+  assertEquals(await printed(here), commented(program));
+  if (!await isInstalled("node")) return;
+  await using temporary = await temporaryFolder();
+  const { path } = temporary;
+  await outputOf(Deno.execPath(), ["run", "-A", `${ROOT}.tasks/release.ts`, `${path}/node_modules/preamp`]);
+  await Deno.writeTextFile(`${path}/app.mjs`, here);
+  assertEquals(await outputOf("node", [`${path}/app.mjs`]), commented(program));
 });
 
 /** Resolves to what a program prints that has the import map of this project. */
 async function printed(program: string): Promise<string> {
   await using temporary = await temporaryFolder();
-  await Deno.writeTextFile(`${temporary.path}/app.ts`, program);
-  const { stdout } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "--no-check", "-A", `--config=${ROOT}deno.json`, `${temporary.path}/app.ts`],
-    stderr: "inherit",
-  }).output();
+  const file = `${temporary.path}/app.ts`;
+  await Deno.writeTextFile(file, program);
+  return await outputOf(Deno.execPath(), ["run", "--no-check", "-A", `--config=${ROOT}deno.json`, file]);
+}
+
+/** Resolves to the stdout of a command. */
+async function outputOf(command: string, args: readonly string[]): Promise<string> {
+  const { stdout } = await new Deno.Command(command, { args: [...args], stderr: "inherit" }).output();
   return new TextDecoder().decode(stdout);
+}
+
+function isInstalled(command: string): Promise<boolean> {
+  return new Deno.Command(command, { args: ["--version"], stdout: "null" }).output()
+    .then(() => true, () => false);
 }
 
 /** Returns what a program prints, as the comments behind `console.log()` say. */

@@ -14,6 +14,8 @@ import { shell } from "./shell.ts";
 
 const PAGE = await readPage("src/docs/recipes.md");
 const { vendor, env } = WIRES["Anthropic"]!;
+/** The library is always that of the source, also where the executable is tested. */
+const FROM_SOURCE = `'${Deno.execPath()}' run --config='${ROOT}deno.json'`;
 
 /** Returns the answer of a model that calls a tool. */
 function callOf(name: string, input: Record<string, unknown>): FakeAnswer {
@@ -90,7 +92,7 @@ Deno.test("the chat service keeps a conversation for each user", () => {
       const { host } = new URL(server.url);
       const here = (text: string) => text.replaceAll("127.0.0.1:8484", host);
       await write("chat.ts", here(blocks("ts ignore")[0]!));
-      const printed = await run(here(client).replace("run ", `run --config='${ROOT}deno.json' `));
+      const printed = await run(here(client).replace("deno run", FROM_SOURCE));
       assertEquals(printed, "At nine.\nAt ten.\n5 messages\n");
       assertStringIncludes(asked(2), "When do you open?");
     },
@@ -111,10 +113,10 @@ Deno.test("the Hono application answers its users with its own tool", () => {
     await write("plans/default.yaml", blocks("yaml")[0]!);
     const [start = "", request = ""] = blocks("sh")[0]!.split("&\n");
     const printed = await run(
-      `${start.replace("run ", `run --config='${ROOT}deno.json' `)} &
+      `${start.replace("deno run", FROM_SOURCE)} &
        app=$!
        trap 'kill $app; wait $app' EXIT
-       until ${request.replaceAll("8000", String(port))}; do sleep 0.2; done 2> /dev/null`,
+       until ${request.replaceAll("8000", String(port))} 2> /dev/null; do kill -0 $app; sleep 0.2; done`,
     );
     assertMatch(printed, /Yes, Emma is there\./);
     assertStringIncludes(asked(2), "Emma is on the shelf.");

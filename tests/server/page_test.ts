@@ -3,6 +3,7 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "../asse
 import type { BundleScript } from "../../src/app/page_bundle.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
 import { createApp, createPreamp, type LogRecord, type PreampOptions } from "../../src/server/mod.ts";
+import { readSources } from "../../src/server/page/build.ts";
 import { Page } from "../../src/server/page/page.ts";
 import { temporaryFolder } from "../support/folder.ts";
 
@@ -31,6 +32,24 @@ Deno.test("GET / answers the page to browsers and the introduction to others, wi
     assertEquals(other.headers.get("content-type"), "text/plain; charset=utf-8", accept);
     assertStringIncludes(await other.text(), "curl -N http://localhost/v1/runs");
   }
+});
+
+Deno.test("the page's addresses are relative, so that a proxy may add a path", async () => {
+  const html = await (await page("/", { headers: BROWSER })).text();
+  const addresses = [...html.matchAll(/(?:src|href)="(.*?)"/g)].map(([, address]) => address!);
+  assertEquals(addresses.filter((address) => !/^(page\/|docs$|data:,$)/.test(address)), []);
+});
+
+Deno.test("the page's sources make no markup of text, keep nothing for ever and name no host", async () => {
+  const unsafe =
+    /innerHTML|outerHTML|HTML\(|document\.write|\beval\(|new Function|localStorage|["'`]https?:/i;
+  const { files } = await readSources();
+  const found = files.filter(({ url }) => url.includes("/page/app/"));
+  assert(found.length > 10);
+  assertEquals(
+    found.filter(({ bytes }) => unsafe.test(new TextDecoder().decode(bytes))).map(({ url }) => url),
+    [],
+  );
 });
 
 Deno.test("the page's policy allows nothing but its own files and API", async () => {

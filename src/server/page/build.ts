@@ -1,7 +1,6 @@
 /**
  * Builds a script and a style sheet from files of `app`, when the program runs from source and by
- * `deno task compile`: those of the page, and those of the documentation. The packages of the page are
- * downloaded by the first build, not by the start of the server.
+ * `deno task compile` and `page`: those of the page, and those of the documentation.
  */
 import { createHash } from "node:crypto";
 import { PACKAGES } from "./packages.js";

@@ -100,7 +100,7 @@ Deno.test("what if: from an entry on with another plan, beside the first run; ca
   await state.beginWhatIf(first, 13);
   assertEquals([state.selected_seq.value, state.pane.value], [13, "plan"]);
   assert(state.plan.text.value.includes("Be brief.") && !state.plan.text.value.includes("# mine"));
-  state.cancelWhatIf();
+  await state.cancelWhatIf();
   assertEquals([state.plan.text.value, state.plan.name.value], [`${draft}# mine\n`, "demo"]);
 
   await state.beginWhatIf(first, 13);

@@ -67,6 +67,8 @@ Deno.test("PlanDraft begins with the demo plan, explained, and sends no plan whi
   assertMatch(planSentence(draft.explanation.value!), /^6 modules\. May touch nothing outside; .*calculator/);
   assertEquals(draft.choice(false), {});
   assertEquals(draft.choice(true), { plan: draft.text.value });
+  draft.edit(" ");
+  assertEquals([await reviewed(draft), draft.explanation.value, draft.choice(true)], ["valid", null, {}]);
 });
 
 Deno.test("PlanDraft reports findings at their lines, and of a refused run too", async () => {

@@ -66,9 +66,16 @@ function Top({ state }: { state: AppState }) {
   return (
     <header class="top">
       <h1>preamp</h1>
-      <span class="wide muted">plan: {planLabel(state.plan.name.value)}</span>
+      <span class="wide muted">
+        plan: {planLabel(state.plan.name.value)}
+        {state.plan.name.value !== null && state.plan.is_changed.value && ", changed"}
+      </span>
       {view && <Status status={view.status.value} />}
-      {view?.started.value && <Elapsed from={view.started.value} to={view.ended.value} />}
+      {view?.started.value && (
+        <span class="wide">
+          <Elapsed from={view.started.value} to={view.ended.value} />
+        </span>
+      )}
       {run && (
         <span class="wide muted">
           {dollars(run.usage.cost_usd ?? 0)} of{" "}

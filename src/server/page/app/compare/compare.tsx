@@ -18,7 +18,7 @@ export function Compare({ state, compared }: { state: AppState; compared: Compar
   useEffect(() => box.current?.focus(), [compared]);
   return (
     <>
-      <header>
+      <header class="wrap">
         <h2>Side by side</h2>
         <span class="muted">{fork === null ? "" : `B continues after entry ${fork} of A`}</span>
         <span class="spread" />

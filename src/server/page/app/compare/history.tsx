@@ -29,6 +29,7 @@ export function HistoryDialog({ state }: { state: AppState }) {
   const close = () => state.overlay.value = null;
   const list = history[kind];
   const waiting = history.waiting.value;
+  const others = history.runs.items.value.filter(({ id }) => !waiting.some((run) => run.id === id));
   return (
     <Dialog label="History" onClose={close}>
       <div class="row wrap">
@@ -65,14 +66,12 @@ export function HistoryDialog({ state }: { state: AppState }) {
           <ul class="history">
             {waiting.map((run) => <RunRow state={state} history={history} run={run} key={run.id} />)}
           </ul>
-          <h3>All</h3>
+          <h3>Others</h3>
         </>
       )}
       <ul class="history" aria-label={kind}>
         {kind === "runs"
-          ? history.runs.items.value.map((run) => (
-            <RunRow state={state} history={history} run={run} key={run.id} />
-          ))
+          ? others.map((run) => <RunRow state={state} history={history} run={run} key={run.id} />)
           : history.sessions.items.value.map((session) => (
             <SessionItem state={state} history={history} session={session} key={session.id} />
           ))}

@@ -42,6 +42,6 @@ export function Undo({ state, view }: { state: AppState; view: RunView }) {
 /** Whether an entry is the success of a tool whose changes of files are kept for undo. */
 function changesFiles({ event, data }: Entry): boolean {
   if (event !== "tool:post") return false;
-  const { success } = data.result as { success?: boolean };
+  const { success } = (data.result ?? {}) as { success?: boolean };
   return success !== false && /^(write|edit|apply_patch)$/.test(String(data.tool_name));
 }

@@ -9,14 +9,13 @@ export function WhatIfBar({ state }: { state: AppState }) {
     if (what_if) document.getElementById("plan-text")?.focus();
   }, [what_if]);
   if (what_if === null) return null;
-  const { view, seq, plan } = what_if;
-  const same = state.plan.text.value === plan;
+  const { view, seq } = what_if;
   return (
-    <div class="banner" role="region" aria-label="What if">
+    <div class="banner wrap" role="region" aria-label="What if">
       <p>
         <strong>What if?</strong> Change the plan, then run again from entry {seq}{" "}
         ({view.entries[seq - 1]?.event}) in a new session.{" "}
-        {same && <span class="muted">The plan is unchanged so far.</span>}
+        {!state.plan.is_changed.value && <span class="muted">The plan is unchanged so far.</span>}
       </p>
       <button type="button" class="primary" onClick={() => state.runWhatIf()}>Run from entry {seq}</button>
       <button type="button" onClick={() => state.cancelWhatIf()}>Cancel</button>

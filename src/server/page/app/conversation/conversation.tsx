@@ -28,7 +28,7 @@ export function Conversation({ state }: { state: AppState }) {
 function Empty({ state }: { state: AppState }) {
   return (
     <p class="empty">
-      {state.plan.name.value === "demo"
+      {state.plan.name.value === "demo" && !state.plan.is_changed.value
         ? "The demo plan costs nothing and needs no key: its model is scripted. It asks before the calculator " +
           "runs. Press Run, or change the plan first."
         : "Type a prompt and press Run. The plan decides which model answers, and what its tools may touch."}
@@ -79,10 +79,18 @@ function RunPart({ state, view }: { state: AppState; view: RunView }) {
   );
 }
 
+/** The model that is answering, and for how long. */
+function Waiting({ view }: { view: RunView }) {
+  const call = view.calls.value.at(-1);
+  if (!call || call.ended !== null || view.status.value !== "running") return null;
+  const seconds = <Elapsed from={call.started} to={null} />;
+  return <p class="muted">● {call.provider} is answering … {seconds}</p>;
+}
+
 /** What became of a run. */
 function RunEnd({ state, view }: { state: AppState; view: RunView }) {
   const status = view.status.value;
-  if (!hasEnded(status)) return null;
+  if (!hasEnded(status)) return <Waiting view={view} />;
   const run = view.run.value;
   return (
     <>

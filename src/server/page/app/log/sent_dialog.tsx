@@ -44,12 +44,16 @@ export function SentDialog({ view, sent, seq, onCall, onFork, onClose }: {
     const other = calls[index + step];
     if (other) onCall(other.seq);
   };
-  const onKeyDown = ({ key }: KeyboardEvent) => {
-    if (key === "ArrowLeft") go(-1);
-    else if (key === "ArrowRight") go(1);
-  };
+  useEffect(() => { // of the document: a click on plain text takes the focus out of the dialog
+    const onKeyDown = ({ key }: KeyboardEvent) => {
+      if (key === "ArrowLeft") go(-1);
+      else if (key === "ArrowRight") go(1);
+    };
+    document.addEventListener("keydown", onKeyDown);
+    return () => document.removeEventListener("keydown", onKeyDown);
+  });
   return (
-    <Dialog label="What the model was sent" onClose={onClose} onKeyDown={onKeyDown} wide>
+    <Dialog label="What the model was sent" onClose={onClose} wide>
       <div class="row wrap sent-top">
         <h2>What {call?.provider} was sent in call {index + 1} of {calls.length}</h2>
         <span class="spread" />

@@ -1,7 +1,8 @@
 /** The left: the plan of the next run, what is wrong with it, what it may touch, what changed. */
-import { useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
-import type { Finding, PlanDraft } from "../state/plan_draft.ts";
+import type { Finding, PlanDraft, ReviewPhase } from "../state/plan_draft.ts";
 import { Copy } from "../ui/facts.tsx";
 import { visible } from "../ui/text.tsx";
 import { Changes } from "./changes.tsx";
@@ -99,28 +100,14 @@ function PlanChoice({ state }: { state: AppState }) {
 /** In one sentence, always there: is the plan valid, what may it touch, what does a change widen. */
 function Verdict({ plan, openDiff }: { plan: PlanDraft; openDiff: () => void }) {
   const phase = plan.phase.value;
-  const explanation = plan.explanation.value;
+  const last = useRef(phase);
+  if (phase !== "checking") last.current = phase; // while it is checked, the last verdict stays
+  const [sign, style, words] = verdictOf(plan, last.current);
   const widens = plan.changes.value?.widens.length ?? 0;
-  const errors = plan.findings.value.filter(({ level }) => level === "error").length;
   return (
     <>
-      <p role="status" class={phase === "checking" ? "muted" : undefined}>
-        {phase === "invalid"
-          ? (
-            <span class="failed">
-              ✗ {errors} {errors === 1 ? "error" : "errors"}: this plan would be refused
-            </span>
-          )
-          : phase === "unreachable"
-          ? <span class="waiting">! not checked: the server does not answer</span>
-          : explanation
-          ? (
-            <>
-              <span class={phase === "valid" ? "done" : undefined}>{phase === "valid" ? "✓" : "…"}</span>{" "}
-              {visible(planSentence(explanation))}
-            </>
-          )
-          : "… checking"}
+      <p class={phase === "checking" ? "muted" : style === "failed" ? style : undefined}>
+        <span class={style}>{phase === "checking" ? "…" : sign}</span> <span role="status">{words}</span>
       </p>
       {widens > 0 && (
         <p>
@@ -131,6 +118,22 @@ function Verdict({ plan, openDiff }: { plan: PlanDraft; openDiff: () => void }) 
       )}
     </>
   );
+}
+
+function verdictOf(
+  plan: PlanDraft,
+  phase: ReviewPhase,
+): [sign: string, style: string, words: ComponentChildren] {
+  const explanation = plan.explanation.value;
+  const errors = plan.findings.value.filter(({ level }) => level === "error").length;
+  if (phase === "unreachable") return ["!", "waiting", "not checked: the server does not answer"];
+  if (errors > 0) {
+    return ["✗", "failed", `${errors} ${errors === 1 ? "error" : "errors"}: this plan would be refused`];
+  }
+  if (explanation) return ["✓", "done", visible(planSentence(explanation))];
+  return phase === "valid"
+    ? ["○", "muted", "No plan: a run uses the one of its conversation, or else the server's own."]
+    : ["…", "muted", "checking"];
 }
 
 /** The findings; one with a line puts the cursor there. */

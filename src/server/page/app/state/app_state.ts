@@ -39,10 +39,8 @@ export type Theme = "light" | "dark" | null;
 export interface WhatIf {
   readonly view: RunView;
   readonly seq: number;
-  /** Text of the run's plan. */
-  readonly plan: string;
-  /** Puts back what the editor had before. */
-  readonly giveBack: () => void;
+  /** What the editor had before. */
+  readonly before: { readonly name: string | null; readonly is_draft: boolean };
 }
 
 /** Pane that a narrow screen shows. */
@@ -272,13 +270,13 @@ export class AppState {
 
   /** Takes the plan of a run into the editor, so that the run can be started from an entry with another. */
   async beginWhatIf(view: RunView, seq: number, draft?: string): Promise<void> {
+    const { plan } = this;
+    const before = this.what_if.value?.before ?? { name: plan.name.value, is_draft: plan.is_changed.value };
     await this.attempt(async () => {
-      const plan = String((await this.client.getRunPlan(view.id)).text);
       if (!this.conversation.value.includes(view)) await this.openRun(view.id);
-      this.what_if.value?.giveBack();
-      const giveBack = this.plan.borrow(plan);
-      if (draft !== undefined) this.plan.edit(draft);
-      this.what_if.value = { view, seq, plan, giveBack };
+      await plan.choose(view.id);
+      if (draft !== undefined) plan.edit(draft);
+      this.what_if.value = { view, seq, before };
       this.compared.value = null;
       this.current.value = view;
       this.selected_seq.value = seq;
@@ -288,10 +286,10 @@ export class AppState {
 
   /** Starts the run from the entry, with the plan of the editor if it was changed, and compares both. */
   async runWhatIf(): Promise<void> {
-    const { view, seq, plan } = this.what_if.value!;
-    const text = this.plan.text.value;
+    const { view, seq } = this.what_if.value!;
+    const { text, is_changed } = this.plan;
     const attempt = async () => {
-      const body = { from_event: seq, ...(text === plan ? {} : { plan: text }) };
+      const body = { from_event: seq, ...(is_changed.value ? { plan: text.value } : {}) };
       const { id } = await this.client.rerun(view.id, body);
       this.what_if.value = null;
       this.pane.value = "conversation";
@@ -306,9 +304,10 @@ export class AppState {
   }
 
   /** Puts back the plan that the editor had. */
-  cancelWhatIf(): void {
-    this.what_if.value!.giveBack();
+  async cancelWhatIf(): Promise<void> {
+    const { name, is_draft } = this.what_if.value!.before;
     this.what_if.value = null;
+    await this.attempt(() => this.plan.choose(name, is_draft));
   }
 
   /** Chooses the colours until the tab is closed. */
@@ -378,13 +377,14 @@ export class AppState {
 
   /** Fetches the run object, at most once in a while. */
   #refresh(view: RunView): void {
-    if (hasEnded(view.status.value) && view.run.value && hasEnded(view.run.value.status)) return;
-    if (this.#refreshing.has(view)) return;
+    const is_final = () => view.run.value !== null && hasEnded(view.run.value.status);
+    if (is_final() || this.#refreshing.has(view)) return;
     this.#refreshing.add(view);
     const fetchRun = async () => {
       this.#refreshing.delete(view);
+      if (is_final()) return; // the entry of the end had it
       await this.client.getRun(view.id).then((run) => {
-        if (!view.run.value || !hasEnded(view.run.value.status)) view.run.value = run;
+        if (!is_final()) view.run.value = run;
       }, () => {}); // the stream says that the server is lost
     };
     setTimeout(fetchRun, view.run.value ? REFRESH_MS : 0);

@@ -121,7 +121,10 @@ export class PlanDraft {
     const { data } = await this.#client.listPlans();
     this.plans.value = data as unknown as NamedPlan[]; // of GET /v1/plans
     const { value: name } = this.name;
-    const plan = name === null ? null : await this.#read(name);
+    const plan = name === null ? null : await this.#read(name).catch((error) => {
+      if (error instanceof PreampApiError && error.code === "plan_invalid") return null; // the operator's
+      throw error;
+    });
     const own = this.text.value;
     this.#take(plan?.text ?? "", plan?.name ?? null, own === "" ? plan?.text ?? "" : own);
   }
@@ -160,23 +163,6 @@ export class PlanDraft {
     const base = this.base.value;
     this.#take(plan?.text ?? "", name, wanted);
     if (name === null && wanted === text) this.base.value = base;
-  }
-
-  /** Takes the plan of a run into the editor; returns what puts back the one that was there. */
-  borrow(plan: string): () => void {
-    const [loaded, name, text] = [this.#loaded.value, this.name.value, this.text.value];
-    const [base, drafts] = [this.base.value, this.drafts.value];
-    const keep = (drafts: Readonly<Record<string, string>>) => {
-      this.drafts.value = drafts;
-      this.#storage.setItem(DRAFTS, JSON.stringify(drafts));
-    };
-    if (this.is_changed.value && text.trim() !== "") keep({ ...drafts, [name ?? ""]: text }); // for a reload
-    this.#take(plan, null, plan);
-    return () => {
-      keep(drafts);
-      this.#take(loaded, name, text);
-      this.base.value = base;
-    };
   }
 
   /**
@@ -278,6 +264,14 @@ export class PlanDraft {
       this.#plan_ref !== null && plan === this.#loaded.value ? { plan_ref: this.#plan_ref } : plan;
     const [from, to] = [named(base), named(text)];
     const input = this.#input;
+    if (input.plan?.trim() === "") {
+      return batch(() => {
+        this.phase.value = "valid";
+        this.findings.value = [];
+        this.explanation.value = null;
+        this.changes.value = null;
+      });
+    }
     try {
       const { ok, errors, warnings } = await this.#client.plans("check", input) as unknown as Check;
       if (!isCurrent()) return;

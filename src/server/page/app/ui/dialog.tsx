@@ -3,10 +3,9 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 /** A modal dialog, open as long as it is shown; a wide one is for long texts. */
-export function Dialog({ label, onClose, onKeyDown, wide = false, children }: {
+export function Dialog({ label, onClose, wide = false, children }: {
   label: string;
   onClose: () => void;
-  onKeyDown?: (event: KeyboardEvent) => void;
   wide?: boolean;
   children: ComponentChildren;
 }) {
@@ -18,7 +17,6 @@ export function Dialog({ label, onClose, onKeyDown, wide = false, children }: {
       class={wide ? "wide" : undefined}
       aria-label={label}
       onClose={onClose}
-      onKeyDown={onKeyDown}
     >
       <div class="body">{children}</div>
     </dialog>
