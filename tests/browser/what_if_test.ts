@@ -1,4 +1,5 @@
 /** A run again from one of its entries with another plan, and both runs side by side. */
+import { assertEquals } from "../assert.ts";
 import { browserTest } from "./browser.ts";
 import { runWith, scripted, startPageServer, startRun } from "./runs.ts";
 
@@ -86,8 +87,11 @@ browserTest("history, palette and keys without a mouse", async (browser) => {
       await page.keyboard.press("Enter");
       await dialog("Keys").getByText("history of runs and sessions").waitFor();
       await look("keys");
-      await page.keyboard.press("Escape");
+      await tabTo(page.getByRole("button", { name: "Close" }));
+      await page.keyboard.press("Enter");
       await dialog("Keys").waitFor({ state: "detached" });
+      // what had the focus before has it again
+      await page.locator("textarea[aria-label=Prompt]:focus").waitFor();
     });
     await step("history has what waits first; deleting asks", async () => {
       await page.getByRole("log").focus();
@@ -117,4 +121,42 @@ browserTest("history, palette and keys without a mouse", async (browser) => {
     });
     await page.goto("about:blank"); // the page asks no server that ends
   }, server.url);
+});
+
+browserTest("the files that a run has changed are put back", async (browser) => {
+  const folder = await Deno.makeTempDir({ prefix: "preamp-undo-" });
+  try {
+    const calls = ["kept.txt", "undone.txt"].map((path) => ({
+      name: "write",
+      arguments: { path, content: "by the run" },
+    }));
+    const plan = scripted([{ tool_calls: calls }, { text: "written" }], {
+      tools: [{
+        module: "tool-filesystem",
+        permissions: { read: ["${WORKSPACE}"], write: ["${WORKSPACE}"] },
+      }],
+    });
+    const [plans, workspace] = [`${folder}/plans`, `${folder}/workspace`];
+    await Deno.mkdir(plans);
+    await Deno.mkdir(workspace);
+    await Deno.writeTextFile(`${plans}/writer.yaml`, JSON.stringify(plan));
+    await using server = await startPageServer(["--plans", plans, "--workspace", workspace]);
+    const { body: { id } } = await server.post("/v1/runs", { plan_ref: "writer", prompt: "Begin" });
+    await runWith(server, id, "completed");
+    await Deno.writeTextFile(`${workspace}/kept.txt`, "by a person since");
+    await browser.run(async ({ page, step, look }, url) => {
+      await page.goto(url);
+      await step("the end of the run offers it, and says what was done", async () => {
+        await page.getByRole("button", { name: "undo its files" }).click();
+        const files = page.getByRole("list", { name: "Undone files" });
+        await files.getByText(/✓ deleted.*undone\.txt/).waitFor();
+        await files.getByText(/✗ not undone.*kept\.txt: it was changed since/).waitFor();
+        await look("undone");
+      });
+      await page.goto("about:blank");
+    }, `${server.url}/#/runs/${id}`);
+    assertEquals((await Array.fromAsync(Deno.readDir(workspace))).map(({ name }) => name), ["kept.txt"]);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });

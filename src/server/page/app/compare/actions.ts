@@ -2,6 +2,7 @@
 import { type AppState, PANES } from "../state/app_state.ts";
 import { nameOf, type SessionRow, titleOf } from "../state/history.ts";
 import { type Command, pagesOf } from "../state/palette.ts";
+import { hasEnded, type RunView } from "../state/run_view.ts";
 import { isDark } from "../ui/theme.ts";
 
 /** An action of the page; `keys` start it while the user is not typing. */
@@ -41,12 +42,19 @@ export const ACTIONS: readonly Action[] = [
   {
     keys: "x",
     label: "cancel the run; twice: at once",
-    when: (state) => state.is_active.value,
-    run: (state) => state.cancel(),
+    when: (state) => activeRun(state) !== undefined,
+    run: (state) => state.cancel(activeRun(state)),
   },
   { keys: "t", label: "light or dark", run: toggleTheme },
   { keys: "?", label: "the keys", run: (state) => state.overlay.value = "keys" },
 ];
+
+/** Returns the shown run that has not ended, the newest first. */
+function activeRun({ compared, conversation }: AppState): RunView | undefined {
+  const { left, right } = compared.value ?? {};
+  const shown = left && right ? [left, right] : conversation.value;
+  return shown.findLast(({ status }) => !hasEnded(status.value));
+}
 
 /** Moves the focus once the pane is shown. */
 function focusOn(target: string): void {

@@ -13,6 +13,7 @@ interface Report {
 /** A button at the end of a run that has changed files, and what it did. */
 export function Undo({ state, view }: { state: AppState; view: RunView }) {
   const [report, setReport] = useState<Report | null>(null);
+  void view.count.value; // the entries may come after the end is known
   if (!view.entries.some(changesFiles)) return null;
   const undo = async () => {
     const result = await state.undo(view);

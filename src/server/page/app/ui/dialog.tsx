@@ -2,6 +2,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
+/** What had the focus before a dialog: it gets it back. */
+let opener: HTMLElement | undefined;
+
 /** A modal dialog, open as long as it is shown; a wide one is for long texts. */
 export function Dialog({ label, onClose, wide = false, children }: {
   label: string;
@@ -10,7 +13,15 @@ export function Dialog({ label, onClose, wide = false, children }: {
   children: ComponentChildren;
 }) {
   const box = useRef<HTMLDialogElement>(null);
-  useEffect(() => box.current?.showModal(), []);
+  useEffect(() => {
+    // a dialog in place of another one finds no focus
+    if (document.activeElement !== document.body) opener = document.activeElement as HTMLElement;
+    box.current?.showModal();
+    return () =>
+      queueMicrotask(() => {
+        if (document.activeElement === document.body) opener?.focus();
+      });
+  }, []);
   return (
     <dialog
       ref={box}
