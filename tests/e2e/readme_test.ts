@@ -120,58 +120,6 @@ Deno.test("README.md shows a plan that checks without a warning and runs, its va
   );
 });
 
-Deno.test("README.md runs a tool from its source, locks it, and refuses it when it changed", async () => {
-  await using temporary = await temporaryFolder();
-  const folder = temporary.path;
-  const here = { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } };
-  const [plain, frozen] = blocks("sh").flatMap((block) => block.split("\n")).filter((line) =>
-    line.includes("run -p shout.yaml")
-  ).map(argumentsOf);
-  await Deno.writeTextFile(`${folder}/shout.ts`, `${blocks("ts ignore")[0]}\n`);
-  await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
-  const valid = await runCommand(["module", "validate", "shout.ts"], here);
-  assertEquals([valid.code, valid.stderr], [0, ""], valid.stdout);
-  const ran = await runProgram(plain!, here);
-  assertEquals([ran.code, ran.stdout], [0, "Done.\n"], ran.stderr);
-  assert(ran.stderr.includes("= HELLO!"), ran.stderr);
-  const locked = await runCommand(argumentsOf(command("plan lock")), here);
-  assertEquals(locked.code, 0, locked.stderr);
-  const again = await runProgram(frozen!, here);
-  assertEquals([again.code, again.stdout], [0, "Done.\n"], again.stderr);
-  await Deno.writeTextFile(`${folder}/shout.ts`, `${blocks("ts ignore")[0]} // changed\n`);
-  const refused = await runProgram(frozen!, here);
-  assertEquals([refused.code, refused.stdout], [1, ""]);
-  assert(refused.stderr.includes("./shout.ts"), refused.stderr);
-});
-
-Deno.test("README.md explains a plan before it runs, and prints what another one widens", async () => {
-  await using temporary = await temporaryFolder();
-  const folder = temporary.path;
-  const here = { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } };
-  await Deno.writeTextFile(
-    `${folder}/shout.ts`,
-    `globalThis.ran = 1; throw 1;\n${blocks("ts ignore")[0]}\n`,
-  );
-  await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
-  await Deno.writeTextFile(`${folder}/wider.yaml`, `${blocks("yaml")[4]}\n`);
-  const explained = await runCommand(argumentsOf(command("plan explain shout")), here);
-  assertEquals([explained.code, explained.stderr], [0, ""]);
-  for (const text of ["./shout.ts", "sha256-", "--allow-read=./shout.ts", "process"]) {
-    assert(explained.stdout.includes(text), text);
-  }
-  const widened = await runCommand(argumentsOf(command("plan diff")), here);
-  assertEquals([widened.code, widened.stderr], [1, ""]);
-  assertMatch(widened.stdout, /^1 widening change\n\+ tools\[0\]\.permissions\.net$/m);
-});
-
-Deno.test("README.md shows a policy that the server takes", async () => {
-  await using temporary = await temporaryFolder();
-  const folder = temporary.path;
-  await Deno.writeTextFile(`${folder}/preamp.yaml`, blocks("yaml")[3]!);
-  await using server = await startServer([], { cwd: folder });
-  assertEquals((await server.get("/readyz")).body.ok, true);
-});
-
 Deno.test("README.md lists the flags of serve", async () => {
   const { code, stdout } = await runCommand(argumentsOf(command("help serve")));
   assertEquals(code, 0);

@@ -2,13 +2,13 @@
  * The recipes of src/docs/recipes.md: every file saved, every command run, with models and servers on
  * loopback.
  */
-import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { fakeVendor } from "../modules/providers/fake_vendor.ts";
 import type { FakeAnswer } from "../modules/providers/faults.ts";
-import { inFolder } from "../support/folder.ts";
+import { inFolder, temporaryFolder } from "../support/folder.ts";
 import { onWebServer } from "../support/mcp_web_server.ts";
-import { programsIn, readPage } from "./page.ts";
-import { ROOT, startServer } from "./program.ts";
+import { argumentsOf, programsIn, readPage } from "./page.ts";
+import { ROOT, runCommand, runProgram, startServer } from "./program.ts";
 import { WIRES } from "./provider_wires.ts";
 import { shell } from "./shell.ts";
 
@@ -160,4 +160,58 @@ Deno.test("the agent with an MCP server pins its tools and calls one", () => {
       assertEquals(requests.at(-1)?.headers.get("authorization"), "Bearer a-token");
     })
   );
+});
+
+const PINNED = PAGE.section("A tool from its source, pinned");
+
+Deno.test("the tool from its source runs, is locked, and is refused when it changed", async () => {
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const here = { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } };
+  const [plain, frozen] = PINNED.blocks("sh").flatMap((block) => block.split("\n")).filter((line) =>
+    line.includes("run -p shout.yaml")
+  ).map(argumentsOf);
+  await Deno.writeTextFile(`${folder}/shout.ts`, `${PINNED.blocks("ts ignore")[0]}\n`);
+  await Deno.writeTextFile(`${folder}/shout.yaml`, `${PINNED.blocks("yaml")[0]}\n`);
+  const valid = await runCommand(["module", "validate", "shout.ts"], here);
+  assertEquals([valid.code, valid.stderr], [0, ""], valid.stdout);
+  const ran = await runProgram(plain!, here);
+  assertEquals([ran.code, ran.stdout], [0, "Done.\n"], ran.stderr);
+  assert(ran.stderr.includes("= HELLO!"), ran.stderr);
+  const locked = await runCommand(argumentsOf(PINNED.command("plan lock")), here);
+  assertEquals(locked.code, 0, locked.stderr);
+  const again = await runProgram(frozen!, here);
+  assertEquals([again.code, again.stdout], [0, "Done.\n"], again.stderr);
+  await Deno.writeTextFile(`${folder}/shout.ts`, `${PINNED.blocks("ts ignore")[0]} // changed\n`);
+  const refused = await runProgram(frozen!, here);
+  assertEquals([refused.code, refused.stdout], [1, ""]);
+  assert(refused.stderr.includes("./shout.ts"), refused.stderr);
+});
+
+Deno.test("the plan of the tool is explained before it runs, and compared with a wider one", async () => {
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const here = { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } };
+  await Deno.writeTextFile(
+    `${folder}/shout.ts`,
+    `globalThis.ran = 1; throw 1;\n${PINNED.blocks("ts ignore")[0]}\n`,
+  );
+  await Deno.writeTextFile(`${folder}/shout.yaml`, `${PINNED.blocks("yaml")[0]}\n`);
+  await Deno.writeTextFile(`${folder}/wider.yaml`, `${PINNED.blocks("yaml")[1]}\n`);
+  const explained = await runCommand(argumentsOf(PINNED.command("plan explain shout")), here);
+  assertEquals([explained.code, explained.stderr], [0, ""]);
+  for (const text of ["./shout.ts", "sha256-", "--allow-read=./shout.ts", "process"]) {
+    assert(explained.stdout.includes(text), text);
+  }
+  const widened = await runCommand(argumentsOf(PINNED.command("plan diff")), here);
+  assertEquals([widened.code, widened.stderr], [1, ""]);
+  assertMatch(widened.stdout, /^1 widening change\n\+ tools\[0\]\.permissions\.net$/m);
+});
+
+Deno.test("the policy for callers is one that the server takes", async () => {
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.writeTextFile(`${folder}/preamp.yaml`, PINNED.blocks("yaml")[2]!);
+  await using server = await startServer([], { cwd: folder });
+  assertEquals((await server.get("/readyz")).body.ok, true);
 });
