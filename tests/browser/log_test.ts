@@ -4,23 +4,19 @@ import { browserTest } from "./browser.ts";
 import { runWith, scripted, startPageServer, startRun } from "./runs.ts";
 
 const TOOLS = { tools: ["tool-todo"] };
-const list = (text: string) => ({ text, tool_calls: [{ name: "todo", arguments: { action: "list" } }] });
+const LIST = { name: "todo", arguments: { action: "list" } };
+/** An answer of a model that calls a tool, or calls it often. */
+const list = (text: string, calls = 1) => ({ text, tool_calls: Array.from({ length: calls }, () => LIST) });
 
 browserTest(
   "a log of 5,000 entries draws what is visible, and is read with the keyboard",
   async (browser) => {
-    const calls = 420;
-    const limits = { max_iterations: calls + 2, max_tool_calls: calls };
-    await using server = await startPageServer([
-      "--limits.max_iterations",
-      "1000",
-      "--limits.max_tool_calls",
-      "1000",
-      "--limits.max_total_tokens",
-      "100000000",
-    ]);
-    const answers = Array.from({ length: calls }, (_, index) => list(`Step ${index}.`));
-    const id = await startRun(server, scripted([...answers, "Listed."], { ...TOOLS, limits }));
+    const answers = Array.from({ length: 25 }, (_, index) => list(`Step ${index}.`, 45));
+    const server = await browser.use(startPageServer(["--limits.max_tool_calls", "2000"]));
+    const id = await startRun(
+      server,
+      scripted([...answers, "Listed."], { ...TOOLS, limits: { max_tool_calls: 2000 } }),
+    );
     await runWith(server, id, "completed");
     const seen = await browser.run(async ({ page, step }, url) => {
       await page.goto(url);
@@ -49,13 +45,14 @@ browserTest(
 );
 
 browserTest("what a model was sent says what is new in each call; a replay is equal", async (browser) => {
-  await using server = await startPageServer();
+  const server = await browser.use(startPageServer());
   const id = await startRun(server, scripted([list("One."), list("Two."), "Done."], TOOLS), "Count");
   await runWith(server, id, "completed");
   const messages = await browser.run(async ({ page, step, look }, url) => {
     await page.goto(url);
     const log = page.getByRole("listbox", { name: "Entries of the log" });
     await step("the end", () => log.getByRole("option", { name: /run:end/ }).waitFor());
+    await log.press("3"); // the pane that a narrow screen shows
     await log.press("ArrowUp");
     await log.press("Enter");
     const entry = page.getByRole("group", { name: / as JSON$/ });
@@ -93,13 +90,14 @@ function roleOf(text: string): string {
 }
 
 browserTest("a limit is raised at its gauge, and the run continues", async (browser) => {
-  await using server = await startPageServer();
+  const server = await browser.use(startPageServer());
   const limits = { max_tool_calls: 1, on_limit: "pause" };
   const id = await startRun(server, scripted([list("One."), list("Two."), "Done."], { ...TOOLS, limits }));
   await runWith(server, id, "awaiting_limit");
   await browser.run(async ({ page, step, look }, url) => {
     await page.goto(url);
     const raise = page.getByRole("button", { name: "Raise the limit of tool calls" });
+    await raise.press("3"); // the pane that a narrow screen shows
     await raise.press("Enter");
     await look("raise");
     const field = page.getByRole("region", { name: "Log" }).getByRole("textbox", { name: "new limit" });

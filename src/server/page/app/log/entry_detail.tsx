@@ -25,7 +25,7 @@ export function EntryDetail({ view, rows, seq, onClose, onCall, onFork }: {
   return (
     <section class="entry" aria-label={`Entry ${seq}`}>
       <div class="row wrap">
-        <h3>{seq} {entry.event}{count > 1 && ` ×${count}`}</h3>
+        <h2>{seq} {entry.event}{count > 1 && ` ×${count}`}</h2>
         <span class="spread" />
         {entry.event === "provider:request" && (
           <button type="button" onClick={() => onCall(seq)}>What was sent</button>

@@ -58,6 +58,10 @@ function RunLog({ state, view, kind, query }: { state: AppState; view: RunView; 
   const [open, setOpen] = useState(false);
   const [call, setCall] = useState<number | null>(null);
   const seq = state.selected_seq.value;
+  const openCall = (seq: number) => {
+    state.pane.value = "log"; // a dialog in a pane that a narrow screen hides would be invisible
+    setCall(seq);
+  };
   const fork = (from: number) => {
     setCall(null);
     state.beginWhatIf(view, from);
@@ -79,7 +83,7 @@ function RunLog({ state, view, kind, query }: { state: AppState; view: RunView; 
             rows={rows}
             seq={seq}
             onClose={() => setOpen(false)}
-            onCall={setCall}
+            onCall={openCall}
             onFork={fork}
           />
         )
@@ -92,7 +96,7 @@ function RunLog({ state, view, kind, query }: { state: AppState; view: RunView; 
               <ContextFill view={view} />
             </Section>
             <Section title="Calls">
-              <Calls view={view} onOpen={setCall} />
+              <Calls view={view} onOpen={openCall} />
             </Section>
           </div>
         )}
