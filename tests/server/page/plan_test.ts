@@ -146,8 +146,8 @@ Deno.test("PlanDraft keeps changes when another plan is chosen, and over a reloa
   await draft.choose("calculator");
   const original = draft.text.value;
   draft.edit(`${original}# mine\n`);
-  await draft.choose("todo");
-  assertEquals(draft.is_changed.value, false);
+  await Promise.all([draft.choose("minimal"), draft.choose("todo")]);
+  assertEquals([draft.name.value, draft.is_changed.value], ["todo", false]);
   await draft.choose("calculator");
   assertEquals(draft.text.value, original);
   await draft.choose("calculator", true);

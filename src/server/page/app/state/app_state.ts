@@ -236,8 +236,8 @@ export class AppState {
     this.conversation.value = views;
     this.prompt.value = "";
     this.select(views.find((view) => view.id === id)!);
-    if (this.what_if.value === null) this.attempt(() => this.plan.chooseRun(id, run.plan_hash));
     for (const view of views) this.#load(view.id);
+    if (this.what_if.value === null) await this.plan.chooseRun(id, run.plan_hash);
   }
 
   /** Opens the conversation of a session. */

@@ -86,6 +86,7 @@ export class PlanDraft {
   readonly #loaded = signal("");
   #timer: ReturnType<typeof setTimeout> | undefined;
   #round = 0;
+  #choice = 0;
 
   readonly plans: Signal<readonly NamedPlan[]> = signal([]);
   /** Name of the plan that the text was loaded from, or id of its run; null for the user's own. */
@@ -144,10 +145,12 @@ export class PlanDraft {
 
   /**
    * Takes another plan into the editor: null for the user's own. A changed text is kept as a draft before;
-   * `draft` brings back the one of that plan.
+   * `draft` brings back the one of that plan. Does nothing when another plan was chosen since.
    */
   async choose(name: string | null, draft = false): Promise<void> {
+    const choice = ++this.#choice;
     const plan = name === null ? null : await this.#read(name);
+    if (choice !== this.#choice) return;
     if (name !== null && plan === null) throw new Error(`The server has no plan "${name}" any more`);
     const { value: text } = this.text;
     const key = name ?? "";
