@@ -54,7 +54,7 @@ browserTest(
   "a search marks the section that it leads to; without a result it says so, and Escape leaves it",
   async (browser) => {
     await using server = serveDocs();
-    const ends = await browser.run(async ({ page, step }, url) => {
+    const ends = await browser.run(async ({ page, look, step }, url) => {
       await page.goto(url);
       await page.keyboard.press("/");
       await page.keyboard.type("error codes");
@@ -69,6 +69,7 @@ browserTest(
       await page.keyboard.press("Control+k");
       await page.keyboard.type("<img src=x onerror=alert(1)>");
       await step("nothing", () => page.getByText("No section has all of these words.").waitFor());
+      await look("docs-nothing-found");
       await page.keyboard.press("Escape");
       await page.keyboard.press("Escape");
       const focused = await page.evaluate("document.activeElement.tagName");
@@ -92,7 +93,7 @@ browserTest("no page is wider than a phone, and its contents are a disclosure", 
       if (width > 390) wide.push(`${name} ${width}`);
     }
     await page.goto(`${url}/http`);
-    const link = page.getByRole("link", { name: "Errors", exact: true });
+    const link = page.locator(".contents").getByRole("link", { name: "Errors", exact: true });
     if (await link.isVisible()) wide.push("the contents are open");
     await page.getByText("On this page").click();
     await link.click();

@@ -105,10 +105,9 @@ class PageRenderer extends Renderer {
     const text = this.parser.parseInline(token.tokens);
     if (heading === undefined) return `<h${token.depth}>${text}</h${token.depth}>\n`; // inside a list or quotation
     const anchor = escapeHtml(heading.anchor);
-    const link = heading.depth === 1
-      ? ""
-      : ` <a href="#${anchor}" class="anchor" aria-label="Link to this section">#</a>`;
-    return `<h${heading.depth} id="${anchor}">${text}${link}</h${heading.depth}>\n`;
+    const own = heading.depth > 1 && !token.tokens.some(({ type }) => type === "link");
+    const linked = own ? `<a class="anchor" href="#${anchor}">${text}</a>` : text;
+    return `<h${heading.depth} id="${anchor}">${linked}</h${heading.depth}>\n`;
   }
 
   override code(token: Tokens.Code): string {

@@ -56,12 +56,12 @@ function startSearch(form: HTMLFormElement): void {
       const results = search(await index, query);
       if (query !== input.value) return; // a later key has its own update
       show(
-        ...results.length > 0 ? results.map(optionOf) : [element("p", "No section has all of these words.")],
+        ...results.length > 0 ? results.map(optionOf) : [noteOf("No section has all of these words.")],
       );
       status.textContent = `${results.length} results`;
     } catch {
       index = undefined;
-      show(element("p", "The search index cannot be loaded: is the server still there?"));
+      show(noteOf("The search index cannot be loaded: is the server still there?"));
     }
   };
   const optionOf = ({ section, heading, excerpt }: SearchResult, place: number) => {
@@ -178,6 +178,14 @@ function element<Name extends "a" | "button" | "p" | "small">(
   const made = document.createElement(name);
   made.append(...texts);
   return made;
+}
+
+/** Returns a line of the results that cannot be chosen. */
+function noteOf(text: string): Node {
+  const note = element("p", text);
+  note.role = "option";
+  note.ariaDisabled = "true";
+  return note;
 }
 
 function nodeOf({ text, match }: Piece): Node {
