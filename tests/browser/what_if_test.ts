@@ -7,7 +7,7 @@ browserTest(
   "a run is forked at the call whose request was read, with another system prompt, and compared",
   async (browser) => {
     const server = await browser.use(startPageServer());
-    await browser.run(async ({ page, step, look, tabTo }, url) => {
+    await browser.run(async ({ page, step, look }, url) => {
       const button = (name: string | RegExp) => page.getByRole("button", { name });
       await page.goto(url);
       await page.getByRole("textbox", { name: "Prompt" }).waitFor();
@@ -28,8 +28,7 @@ browserTest(
         const plan = page.getByRole("textbox", { name: "Plan, as YAML or JSON" });
         const text = await plan.inputValue();
         await plan.fill(text.replace("Be brief.", "Rhyme."));
-        await tabTo(button(/^Run from entry/), "Shift+Tab");
-        await page.keyboard.press("Enter");
+        await page.keyboard.press("Control+Enter");
       });
       await step("side by side, with the same answer", async () => {
         await page.getByText("= B does the same as A.").waitFor();
@@ -80,7 +79,10 @@ browserTest("history, palette and keys without a mouse", async (browser) => {
       await page.keyboard.press("Control+k");
       await page.getByRole("option", { name: /All is well/ }).waitFor();
       await look("palette");
-      await page.keyboard.type("keys");
+      const box = page.getByRole("combobox", { name: /^Find/ });
+      await box.fill("run_that_is_old");
+      await page.getByRole("option", { name: "run run_that_is_old by its id" }).waitFor();
+      await box.fill("keys");
       await page.getByRole("option", { name: /the keys/ }).waitFor();
       await page.keyboard.press("ArrowDown");
       await page.keyboard.press("ArrowUp");

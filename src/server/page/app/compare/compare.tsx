@@ -20,7 +20,9 @@ export function Compare({ state, compared }: { state: AppState; compared: Compar
     <>
       <header class="wrap">
         <h2>Side by side</h2>
-        <span class="muted">{fork === null ? "" : `B continues after entry ${fork} of A`}</span>
+        <span class="muted">
+          {fork === null ? "" : `B continues after entry ${fork} of A; its totals begin there`}
+        </span>
         <span class="spread" />
         <Copy text={() => location.href} label="copy link" />
         {fork !== null && (

@@ -14,6 +14,11 @@ export function Palette({ state }: { state: AppState }) {
   const load = async () => setCommands([...commands, ...await loadCommands(state)]);
   useEffect(() => void state.attempt(load), []);
   const found = findCommands(commands, query);
+  const id = query.trim();
+  if (found.length === 0 && /^(run|ses)_\w+$/.test(id)) {
+    const run = () => id.startsWith("run") ? state.openRun(id) : state.openSession(id);
+    found.push({ kind: id.startsWith("run") ? "run" : "session", label: id, hint: "by its id", run });
+  }
   const selected = Math.min(at, found.length - 1);
   const close = () => state.overlay.value = null;
   const choose = (command: Command) => {
