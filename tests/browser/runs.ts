@@ -47,7 +47,7 @@ export async function runWith(server: ServerProgram, id: string, wanted: string)
   for (let tries = 0;; tries++) {
     const { body } = await server.get(`/v1/runs/${id}`);
     if (body.status === wanted) return body;
-    if (tries > 300) throw new Error(`Run ${id} must be ${wanted}: it is ${JSON.stringify(body)}`);
+    if (tries > 1_500) throw new Error(`Run ${id} must be ${wanted}: it is ${JSON.stringify(body)}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
