@@ -139,6 +139,7 @@ Deno.test("a brief says in words what an entry is about", () => {
       said("context:compaction", { before_tokens: 41_000, after_tokens: 9_000, strategy_level: 2 }),
       said("tool-x:moment", { some_field: 1, list: [], other: "a b" }),
       said("prompt:submit", { prompt: "x".repeat(1000) }).length,
+      said("context:reset", { status: "a hook left no messages" }),
     ],
     [
       "plain: 2.1k tokens in, 7 out, $0.0031",
@@ -155,6 +156,7 @@ Deno.test("a brief says in words what an entry is about", () => {
       "plain: 41k → 9k tokens, level 2",
       "plain: some field 1, other a b",
       "plain: ".length + 160,
+      "plain: status a hook left no messages",
     ],
   );
 });

@@ -65,16 +65,31 @@ const WORDS: Readonly<Record<string, Words>> = {
   "user:notification": ({ message }) => line(message),
 };
 
+/** Briefs of entries that were drawn: one of a large input is not made again for each frame. */
+const known = new WeakMap<Entry, Brief>();
+
 /** Returns what a row of the log says. */
-export function briefOf({ entry, text, count }: LogRow): Brief {
+export function briefOf({ entry, text }: LogRow): Brief {
+  if (text !== "") return { text: line(text), style: "" }; // deltas, which grow
+  let brief = known.get(entry);
+  if (!brief) known.set(entry, brief = briefOfEntry(entry));
+  return brief;
+}
+
+function briefOfEntry(entry: Entry): Brief {
   const { event, data, verdict } = entry;
   const { action, hook_name } = (verdict ?? {}) as Data;
-  const said = count > 1 || text !== "" ? line(text) : (WORDS[event] ?? fieldsOf)(data);
-  const style = styleOf(entry);
-  const sign = style === "failed" ? "✗ " : style === "waiting" ? "◷ " : style === "done" ? "✓ " : "";
   const by = action === undefined ? "" : ` (${hook_name ?? "hook"}: ${words(action)})`;
-  return { text: `${sign}${said}${by}`.slice(0, MAX_CHARS), style };
+  try {
+    const said = (WORDS[event] ?? fieldsOf)(data);
+    const style = styleOf(entry);
+    return { text: `${SIGNS[style]}${said}${by}`.slice(0, MAX_CHARS), style };
+  } catch {
+    return { text: `${fieldsOf(data)}${by}`, style: "" }; // a hook changed the data to something else
+  }
 }
+
+const SIGNS: Readonly<Record<Brief["style"], string>> = { failed: "✗ ", waiting: "◷ ", done: "✓ ", "": "" };
 
 function styleOf({ event, data, verdict }: Entry): Brief["style"] {
   switch (event) {

@@ -23,7 +23,11 @@ export function EntryDetail({ view, rows, seq, onClose, onCall, onFork }: {
   const [entry] = entries;
   if (!entry) return null;
   return (
-    <section class="entry" aria-label={`Entry ${seq}`}>
+    <section
+      class="entry"
+      aria-label={`Entry ${seq}`}
+      onKeyDown={({ key }) => key === "Escape" && onClose()}
+    >
       <div class="row wrap">
         <h2>{seq} {entry.event}{count > 1 && ` ×${count}`}</h2>
         <span class="spread" />

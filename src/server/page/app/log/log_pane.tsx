@@ -58,6 +58,10 @@ function RunLog({ state, view, kind, query }: { state: AppState; view: RunView; 
   const [open, setOpen] = useState(false);
   const [call, setCall] = useState<number | null>(null);
   const seq = state.selected_seq.value;
+  const close = () => {
+    setOpen(false);
+    document.querySelector<HTMLElement>(".timeline")?.focus();
+  };
   const openCall = (seq: number) => {
     state.pane.value = "log"; // a dialog in a pane that a narrow screen hides would be invisible
     setCall(seq);
@@ -74,7 +78,7 @@ function RunLog({ state, view, kind, query }: { state: AppState; view: RunView; 
         rows={rows}
         filtered={kind !== "all" || query !== ""}
         onOpen={() => setOpen(true)}
-        onClose={() => setOpen(false)}
+        onClose={close}
       />
       {open && seq !== null
         ? (
@@ -82,7 +86,7 @@ function RunLog({ state, view, kind, query }: { state: AppState; view: RunView; 
             view={view}
             rows={rows}
             seq={seq}
-            onClose={() => setOpen(false)}
+            onClose={close}
             onCall={openCall}
             onFork={fork}
           />

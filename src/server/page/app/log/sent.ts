@@ -17,7 +17,7 @@ export class SentRequests {
     let sent = this.#known.get(seq);
     if (!sent) {
       sent = this.#client.listRequests(this.#run_id, { seq }).then(({ data }) => {
-        if (data.length === 0) this.#known.delete(seq); // not recorded yet
+        if (!data.at(-1)?.usage) this.#known.delete(seq); // not recorded or not answered yet
         return data;
       });
       sent.catch(() => this.#known.delete(seq));
