@@ -18,8 +18,9 @@ const APP = new URL("./app/", import.meta.url);
 const CLIENT = new URL("../../client/", import.meta.url);
 /** The program's own file that the page may import, by its name. */
 const OWN = { "preamp/client": new URL("mod.ts", CLIENT).href };
+const ROOT = new URL("../../../", import.meta.url);
 /** Names the versions of the packages. */
-const MANIFEST = new URL("../../../deno.json", import.meta.url);
+const MANIFEST = new URL("deno.json", ROOT);
 
 /** What is built: the page, or the script of the documentation, which needs no packages. */
 export type PageName = "page" | "docs";
@@ -37,7 +38,7 @@ type SourceFile = ScriptSources["files"][number];
 
 /** The files that the page is built from. */
 export interface PageSources {
-  /** Digest of all of them, which includes the versions of the packages. */
+  /** Digest of all of them, and so of the versions of the packages; the same in every folder. */
   readonly key: string;
   readonly files: readonly SourceFile[];
 }
@@ -45,7 +46,7 @@ export interface PageSources {
 /** Reads the sources of the page. */
 export async function readSources(): Promise<PageSources> {
   const files = [await readSource(MANIFEST), ...await readFolder(APP), ...await readFolder(CLIENT)];
-  const hashes = files.map(({ url, sha256 }) => `${sha256} ${url}`).sort();
+  const hashes = files.map(({ url, sha256 }) => `${sha256} ${url.slice(ROOT.href.length)}`).sort();
   return { key: createHash("sha256").update(hashes.join("\n")).digest("hex"), files };
 }
 
