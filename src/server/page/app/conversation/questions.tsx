@@ -20,6 +20,11 @@ export function Questions({ state }: { state: AppState }) {
   );
 }
 
+/** Returns which of two runs asks, when they are shown side by side. */
+function sideOf({ compared: { value: compared } }: AppState, { run_id }: Question): string {
+  return compared === null ? "" : run_id === compared.left.id ? "A: " : "B: ";
+}
+
 function ApprovalCard({ state, question }: { state: AppState; question: Question }) {
   const [reason, setReason] = useState("");
   const { tool_name, tool_input, preview, prompt, options, expires_at } = question;
@@ -31,7 +36,7 @@ function ApprovalCard({ state, question }: { state: AppState; question: Question
       onSubmit={(event) => event.preventDefault()}
     >
       <div class="row">
-        <strong dir="auto">{visible(prompt)}</strong>
+        <strong dir="auto">{sideOf(state, question)}{visible(prompt)}</strong>
         <span class="spread" />
         <span class="waiting">
           ◷ expires in <Countdown to={expires_at} />
@@ -95,7 +100,7 @@ function LimitCard({ state, question, limit }: {
       }}
     >
       <div class="row">
-        <strong dir="auto">{visible(question.prompt)}</strong>
+        <strong dir="auto">{sideOf(state, question)}{visible(question.prompt)}</strong>
         <span class="spread" />
         <span class="waiting">
           ◷ expires in <Countdown to={question.expires_at} />

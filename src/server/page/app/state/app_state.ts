@@ -162,9 +162,7 @@ export class AppState {
   get request(): RunRequest {
     const session_id = this.conversation.value.at(-1)?.run.value?.session_id;
     const plan = this.plan.choice(session_id !== undefined);
-    const prompt = this.prompt.value;
-    const metadata = { name: prompt.replace(/\s+/g, " ").slice(0, MAX_NAME) };
-    return { prompt, metadata, ...plan, ...(session_id ? { session_id } : {}) };
+    return { prompt: this.prompt.value, ...plan, ...(session_id ? { session_id } : {}) };
   }
 
   /** Reads a page of the server that needs no key. */
@@ -198,7 +196,8 @@ export class AppState {
     if (prompt.trim() === "") return;
     const last = this.conversation.value.at(-1);
     if (last && !hasEnded(last.status.value)) return await this.steer(prompt);
-    const body = this.request;
+    const name = prompt.replace(/\s+/g, " ").slice(0, MAX_NAME);
+    const body = { ...this.request, metadata: { name } };
     const { value: text } = this.plan.text;
     this.prompt.value = "";
     this.announcement.value = "Running";
