@@ -68,15 +68,19 @@ Deno.test("the file agent writes a summary in its folder, and undo takes it back
   });
 });
 
-Deno.test("the file agent writes nowhere else", () => {
+Deno.test("the file agent writes nowhere else, by its rules and by its permissions", async () => {
   const { blocks } = PAGE.section("A file agent");
+  const [commands = ""] = blocks("sh");
+  const plan = blocks("yaml")[0]!;
   const call = callOf("write", { path: "party.md", content: "gone" });
-  return withModel([call, { text: ["I may not."] }], async ({ folder, write, run }) => {
-    await write("notes.yaml", blocks("yaml")[0]!);
-    const [commands = ""] = blocks("sh");
-    await run(commands.replace(/cat [^]*/, ""));
-    assertMatch(await Deno.readTextFile(`${folder}/notes/party.md`), /Friday/);
-  });
+  for (const text of [plan, plan.replace(/^hooks:[^]*(?=^limits)/m, "")]) {
+    await withModel([call, { text: ["I may not."] }], async ({ folder, write, run, asked }) => {
+      await write("notes.yaml", text);
+      await run(commands.replace(/cat [^]*/, ""));
+      assertMatch(await Deno.readTextFile(`${folder}/notes/party.md`), /Friday/);
+      assertStringIncludes(asked(2), text === plan ? "Denied by hook" : "only files in");
+    });
+  }
 });
 
 Deno.test("the chat service keeps a conversation for each user", () => {
