@@ -132,7 +132,9 @@ function words(name: unknown): string {
 }
 
 function statusOf({ status, stop_reason }: Data): string {
-  const reason = stop_reason && ![status, "end_turn"].includes(stop_reason) ? `, ${stop_reason}` : "";
+  const reason = stop_reason && ![status, "end_turn", "error"].includes(stop_reason)
+    ? `, ${stop_reason}`
+    : "";
   return `${words(status)}${reason}`;
 }
 
