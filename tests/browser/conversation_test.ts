@@ -23,9 +23,11 @@ browserTest(
         await tabTo(question.getByRole("button", { name: "Allow", exact: true }));
       });
       await page.keyboard.press("Enter");
-      await step("the answer is there", async () => {
+      await step("the answer is there, and the focus in the prompt", async () => {
         await conversation.getByText("6 × 7 is 42.").waitFor();
         await conversation.getByText("completed").waitFor();
+        const focused = await page.evaluate("document.activeElement.getAttribute('aria-label')");
+        if (focused !== "Prompt") throw new Error(`The focus is in ${focused}`);
         await look("completed");
       });
       await step("a denied call", async () => {

@@ -151,6 +151,7 @@ function Composer({ state }: { state: AppState }) {
       }}
     >
       <textarea
+        id="prompt"
         ref={box}
         aria-label={active ? "Steer the agent" : "Prompt"}
         placeholder={active ? "steer the agent …" : "prompt"}

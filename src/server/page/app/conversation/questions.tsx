@@ -1,5 +1,5 @@
 /** Questions to the user: may this call run, may this limit be raised. */
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import type { Question } from "../state/run_view.ts";
 import { Countdown, dollars, tokens } from "../ui/facts.tsx";
@@ -25,12 +25,26 @@ function sideOf({ compared: { value: compared } }: AppState, { run_id }: Questio
   return compared === null ? "" : run_id === compared.left.id ? "A: " : "B: ";
 }
 
+/** Gives the focus to the prompt when the card that has it is answered. */
+function useFocusAfter() {
+  const card = useRef<HTMLFormElement>(null);
+  useLayoutEffect(() => {
+    const { current } = card;
+    return () => {
+      if (current?.contains(document.activeElement)) document.getElementById("prompt")?.focus();
+    };
+  }, []);
+  return card;
+}
+
 function ApprovalCard({ state, question }: { state: AppState; question: Question }) {
+  const card = useFocusAfter();
   const [reason, setReason] = useState("");
   const { tool_name, tool_input, preview, prompt, options, expires_at } = question;
   const input = asText(tool_input ?? {});
   return (
     <form
+      ref={card}
       class="question"
       aria-label={prompt}
       onSubmit={(event) => event.preventDefault()}
@@ -85,6 +99,7 @@ function LimitCard({ state, question, limit }: {
   question: Question;
   limit: NonNullable<Question["limit"]>;
 }) {
+  const card = useFocusAfter();
   const money = limit.name === "max_cost_usd";
   const [value, setValue] = useState(String(Number(limit.value) * 2));
   const shown = (amount: string | number) => money ? dollars(amount) : tokens(Number(amount));
@@ -92,6 +107,7 @@ function LimitCard({ state, question, limit }: {
   const { next } = limit;
   return (
     <form
+      ref={card}
       class="question"
       aria-label={question.prompt}
       onSubmit={(event) => {

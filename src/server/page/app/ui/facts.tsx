@@ -30,7 +30,8 @@ export function Elapsed({ from, to }: { from: string; to: string | null }) {
 
 /** Time until a point: minutes and seconds. */
 export function Countdown({ to }: { to: string }) {
-  const seconds = Math.max(0, Math.ceil((Date.parse(to) - now.value) / 1000));
+  void now.value; // drawn again each second; a countdown that begins between two is exact
+  const seconds = Math.max(0, Math.ceil((Date.parse(to) - Date.now()) / 1000));
   return (
     <span title={new Date(to).toLocaleString()}>
       {Math.floor(seconds / 60)}:{String(seconds % 60).padStart(2, "0")}
