@@ -163,6 +163,8 @@ Deno.test("history: what waits first, by status, deleted for ever; a session ope
   assertEquals(history.runs.items.value.map(({ id }) => id), [first.id]);
   await history.deleteRun(first.id);
   assertEquals([history.runs.items.value, history.runs.cursor.value], [[], null]);
+  await state.attempt(() => state.compare(first.id, waits.id));
+  assertEquals([state.compared.value, state.problem.value?.includes(first.id)], [null, true]);
   await state.openSession(waits.session_id);
   assertEquals(state.current.value?.id, waits.id);
   await state.client.cancel(waits.id, "immediate");

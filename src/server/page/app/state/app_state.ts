@@ -248,6 +248,7 @@ export class AppState {
 
   /** Shows two runs side by side, and follows them. */
   async compare(left: string, right: string): Promise<void> {
+    await Promise.all([left, right].map((id) => this.client.getRun(id))); // fails before anything is shown
     const compared = new Comparison(this.#viewOf(left), this.#viewOf(right));
     this.compared.value = compared;
     this.current.value = compared.right;

@@ -4,7 +4,7 @@
  */
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import type { PlanChanges } from "./plan_draft.ts";
-import { hasEnded, type Item, type RunView, type TextItem, type ToolItem } from "./run_view.ts";
+import type { Item, RunView, TextItem, ToolItem } from "./run_view.ts";
 
 /** What both runs did in one model call, or before the first one. */
 export interface Step {
@@ -77,7 +77,7 @@ export function align(left: RunView, right: RunView, fork: number | null): Align
     left: a.steps[index] ?? [],
     right: b.steps[index] ?? [],
   }));
-  const ended = hasEnded(left.status.value) && hasEnded(right.status.value);
+  const ended = left.ended.value !== null && right.ended.value !== null;
   return { before: a.before, steps, difference: firstDifference(steps, left, right), ended };
 }
 
@@ -120,7 +120,7 @@ function isAfter(item: Item, is_call_after: boolean, after: number): boolean {
 }
 
 function firstDifference(steps: readonly Step[], left: RunView, right: RunView): Difference | null {
-  const [a_ended, b_ended] = [left, right].map(({ status }) => hasEnded(status.value));
+  const [a_ended, b_ended] = [left, right].map(({ ended }) => ended.value !== null); // and all entries are here
   const a_last = steps.findLastIndex((step) => step.left.length > 0);
   const b_last = steps.findLastIndex((step) => step.right.length > 0);
   for (const [index, step] of steps.entries()) {
