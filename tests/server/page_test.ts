@@ -1,4 +1,5 @@
 /** Tests of the page: `GET /` for browsers, and its files. */
+import { brotliDecompressSync } from "node:zlib";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import type { BundleScript } from "../../src/app/page_bundle.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
@@ -90,6 +91,9 @@ Deno.test("the page is revalidated, its files are kept for ever", async () => {
     const text = await plain.text();
     assertEquals(await unpacked.text(), text);
     assert(!text.includes("@import"), path);
+    const browser = await page(path, { headers: { "accept-encoding": "gzip, deflate, br" } });
+    assertEquals(browser.headers.get("content-encoding"), "br");
+    assertEquals(brotliDecompressSync(await browser.bytes()).toString(), text);
   }
   assertEquals((await page("/page/page.0000000000000000.js")).status, 404);
 });
@@ -108,11 +112,12 @@ Deno.test("HEAD / and of a file have the headers of their GET", async () => {
   }
 });
 
-Deno.test("the page is at most 60 KB compressed", async () => {
+Deno.test("the page is at most 60 KB, as browsers receive it", async () => {
   const html = await (await page("/", { headers: BROWSER })).text();
   let bytes = html.length;
   for (const path of filesIn(html)) {
-    bytes += (await (await page(path, { headers: { "accept-encoding": "gzip" } })).bytes()).length;
+    bytes +=
+      (await (await page(path, { headers: { "accept-encoding": "gzip, deflate, br" } })).bytes()).length;
   }
   assert(bytes <= 60_000, `${bytes} bytes`);
 });

@@ -3,15 +3,23 @@
  * `deno task compile` and `page`: those of the page, and those of the documentation.
  */
 import { createHash } from "node:crypto";
+import { promisify } from "node:util";
+import { brotliCompress, gzip } from "node:zlib";
 import { PACKAGES } from "./packages.js";
 import type { BundleScript, ScriptSources } from "../../app/page_bundle.ts";
 
+/** A file in the forms that it is sent in, as base64. */
+export interface CompressedFile {
+  readonly gzip: string;
+  readonly br: string;
+}
+
 /** The built page. */
-export interface PageText {
+export interface BuiltPage {
   /** Digest of {@link PageSources}. */
   readonly key: string;
-  readonly script: string;
-  readonly style: string;
+  readonly script: CompressedFile;
+  readonly style: CompressedFile;
 }
 
 const APP = new URL("./app/", import.meta.url);
@@ -59,7 +67,7 @@ export async function buildPage(
   page: PageName,
   { key, files }: PageSources,
   bundle: BundleScript,
-): Promise<PageText> {
+): Promise<BuiltPage> {
   const { script, style } = ENTRIES[page];
   const imports: Record<string, string> = { ...OWN };
   for (const [name, download] of page === "docs" ? [] : Object.entries(PACKAGES)) {
@@ -71,10 +79,19 @@ export async function buildPage(
   for (let round = 1; round <= MAX_ROUNDS; round++) {
     for (const url of missing) known.set(url, await readSource(new URL(url)));
     const answer = await bundle({ entry: script, files: [...known.values()], imports });
-    if ("code" in answer) return { key, script: answer.code, style: styleAt(style, known) };
+    if ("code" in answer) {
+      return { key, script: await compressed(answer.code), style: await compressed(styleAt(style, known)) };
+    }
     missing = answer.missing;
   }
   throw new Error(`Cannot bundle the page: packages import files over more than ${MAX_ROUNDS} levels`);
+}
+
+/** Compresses as far as possible, in threads of their own. */
+async function compressed(text: string): Promise<CompressedFile> {
+  const files = [promisify(gzip)(text, { level: 9 }), promisify(brotliCompress)(text)] as const;
+  const [gzipped, br] = await Promise.all(files);
+  return { gzip: gzipped.toString("base64"), br: br.toString("base64") };
 }
 
 /** Returns a style sheet with those that it imports in place of the imports, such as `@import "./a.css";`. */

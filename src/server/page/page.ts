@@ -7,7 +7,7 @@ import type { BundleScript } from "../../app/page_bundle.ts";
 import type { Clock } from "../../sdk/contracts.ts";
 import { isObject } from "../../sdk/json.ts";
 import { escapeHtml } from "../../text/escape.ts";
-import type { PageName, PageText } from "./build.ts";
+import type { BuiltPage, CompressedFile, PageName } from "./build.ts";
 
 /** Milliseconds after a failed build until the next one. */
 const RETRY_MS = 10_000;
@@ -15,8 +15,8 @@ const RETRY_MS = 10_000;
 /** One file of the page. */
 export interface PageFile {
   readonly type: string;
-  readonly plain: Uint8Array<ArrayBuffer>;
   readonly gzip: Uint8Array<ArrayBuffer>;
+  readonly br: Uint8Array<ArrayBuffer>;
 }
 
 /** The page, ready to answer. */
@@ -53,13 +53,13 @@ export class Page {
     const { clock, name } = this.#options;
     if (this.#page && clock.monotonic() < this.#retry_at) return this.#page;
     this.#retry_at = Infinity;
-    return this.#page = this.#text().then((text) => loadedPage(name, text)).catch((error) => {
+    return this.#page = this.#built().then((built) => loadedPage(name, built)).catch((error) => {
       this.#retry_at = clock.monotonic() + RETRY_MS;
       throw error;
     });
   }
 
-  async #text(): Promise<PageText> {
+  async #built(): Promise<BuiltPage> {
     const { name, cache, bundle } = this.#options;
     const ahead = new URL(`${name}.json`, import.meta.url); // written by the tasks `compile` and `page`
     if (Deno.build.standalone) return JSON.parse(await Deno.readTextFile(ahead));
@@ -77,19 +77,23 @@ export class Page {
 }
 
 /** Resolves to the page in a file; undefined if it was built from other sources, or cannot be read. */
-async function readBuilt(file: URL, key: string): Promise<PageText | undefined> {
+async function readBuilt(file: URL, key: string): Promise<BuiltPage | undefined> {
   try {
     const found: unknown = JSON.parse(await Deno.readTextFile(file));
-    const valid = isObject(found) && found.key === key && typeof found.script === "string" &&
-      typeof found.style === "string";
-    return valid ? found as unknown as PageText : undefined;
+    const valid = isObject(found) && found.key === key && isCompressed(found.script) &&
+      isCompressed(found.style);
+    return valid ? found as unknown as BuiltPage : undefined;
   } catch {
     return undefined; // missing, unreadable or damaged: the page is built again
   }
 }
 
+function isCompressed(file: unknown): boolean {
+  return isObject(file) && typeof file.gzip === "string" && typeof file.br === "string";
+}
+
 /** Keeps the page for the next start. Without a writable disk, every start builds it. */
-async function writeCached(file: URL, page: PageText): Promise<void> {
+async function writeCached(file: URL, page: BuiltPage): Promise<void> {
   const temporary = new URL(`${file.href}.${crypto.randomUUID()}`);
   try {
     await Deno.mkdir(new URL(".", file), { recursive: true, mode: 0o700 });
@@ -100,14 +104,12 @@ async function writeCached(file: URL, page: PageText): Promise<void> {
   }
 }
 
-async function loadedPage(page: PageName, { script, style }: PageText): Promise<LoadedPage> {
-  const { gzipSync } = await import("node:zlib");
+function loadedPage(page: PageName, { script, style }: BuiltPage): LoadedPage {
   const files = new Map<string, PageFile>();
-  const add = (text: string, extension: string, type: string) => {
-    const plain = new TextEncoder().encode(text);
-    const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);
+  const add = ({ gzip, br }: CompressedFile, extension: string, type: string) => {
+    const digest = createHash("sha256").update(br).digest("hex").slice(0, 16);
     const name = `${page}.${digest}.${extension}`;
-    files.set(name, { type, plain, gzip: new Uint8Array(gzipSync(plain, { level: 9 })) });
+    files.set(name, { type, gzip: Uint8Array.fromBase64(gzip), br: Uint8Array.fromBase64(br) });
     return `page/${name}`;
   };
   return {

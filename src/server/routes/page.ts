@@ -67,13 +67,14 @@ const file: Handler = async (context) => {
   const loaded = await (name.startsWith("docs.") ? docs : page)?.load().catch(() => null); // its HTML says what failed
   const found = loaded?.files.get(name);
   if (!found) throw new PreampError("not_found", `Cannot find ${context.path}: the page has no such file`);
-  const gzip = acceptsEncoding(context.request.headers.get("accept-encoding"), "gzip");
-  const body = gzip ? found.gzip : found.plain;
+  const accepted = context.request.headers.get("accept-encoding");
+  const coding = (["br", "gzip"] as const).find((coding) => acceptsEncoding(accepted, coding));
+  const body = coding ? found[coding] : await unzipped(found.gzip);
   return {
     status: 200,
     headers: {
       ...BROWSER_HEADERS,
-      ...(gzip ? { "content-encoding": "gzip" } : {}),
+      ...(coding ? { "content-encoding": coding } : {}),
       "content-type": found.type,
       "content-length": String(body.length),
       "cache-control": "public, max-age=31536000, immutable",
@@ -81,6 +82,11 @@ const file: Handler = async (context) => {
     body,
   };
 };
+
+function unzipped(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  const text = ReadableStream.from([bytes]).pipeThrough(new DecompressionStream("gzip"));
+  return new Response(text).bytes();
+}
 
 function exampleCommand(base: string): string {
   return [
