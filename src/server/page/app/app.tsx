@@ -8,6 +8,7 @@ import { KeysDialog } from "./compare/keys_dialog.tsx";
 import { Palette } from "./compare/palette.tsx";
 import { WhatIfBar } from "./compare/what_if.tsx";
 import { Conversation } from "./conversation/conversation.tsx";
+import { Questions } from "./conversation/questions.tsx";
 import { LogPane } from "./log/log_pane.tsx";
 import { PlanPane } from "./plan/plan_pane.tsx";
 import { planLabel } from "./plan/words.ts";
@@ -39,6 +40,11 @@ export function App({ state }: { state: AppState }) {
         <nav>
           <Tabs state={state} />
         </nav>
+        {state.pane.value !== "conversation" && (
+          <div class="over-tabs">
+            <Questions state={state} />
+          </div>
+        )}
       </div>
       <main class={compared ? "panes comparing" : "panes"}>
         <PaneBox state={state} name="plan" title="Plan">

@@ -1,6 +1,6 @@
 /** The parts of a conversation: texts, tool calls with sub-agents nested, notices. */
 import type { VNode } from "preact";
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Item, NoticeItem, TextItem, Thread, ToolItem, ToolPhase } from "../state/run_view.ts";
 import { asText, isDiff, TextBlock, visible } from "../ui/text.tsx";
 import { duration } from "../ui/facts.tsx";
@@ -91,19 +91,22 @@ function ToolRow({ item, again }: RowProps<ToolItem>) {
   const { phase, input, output, started, ended } = item.state.value;
   const thread = item.thread.value;
   const [word, style] = PHASES[phase];
+  const [open, setOpen] = useState(false); // a long run has thousands of calls, and few of them are open
   const time = started && ended ? duration(Date.parse(ended) - Date.parse(started)) : "";
   return (
     <>
-      <details class="item tool">
+      <details class="item tool" onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
           <strong>{item.name}</strong>
           <span class="brief mono">{visible(briefOf(input))}</span>
           <span class="muted">{time}</span>
           <span class={style}>{word}</span>
         </summary>
-        {input !== undefined && <Part title="input" value={input} />}
-        {output !== undefined && <Part title={phase === "done" ? "result" : "reason"} value={output} />}
-        {ended && again && (
+        {open && input !== undefined && <Part title="input" value={input} />}
+        {open && output !== undefined && (
+          <Part title={phase === "done" ? "result" : "reason"} value={output} />
+        )}
+        {open && ended && again && (
           <div class="part">
             <AgainButton item={item} again={again} />
           </div>
