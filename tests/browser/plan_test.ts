@@ -6,6 +6,7 @@ import { browserTest } from "./browser.ts";
 interface Cursor {
   readonly value: string;
   readonly selectionStart: number;
+  readonly scrollTop: number;
   readonly ownerDocument: { readonly activeElement: unknown };
 }
 
@@ -51,6 +52,12 @@ browserTest(
           }
         },
       );
+      await step("the numbers of the lines scroll with a plan that is longer than its box", async () => {
+        await editor.fill(`${demo}${"# a comment\n".repeat(100)}`);
+        await page.keyboard.press("Control+End");
+        const scrolled = await editor.evaluate((element) => (element as unknown as Cursor).scrollTop);
+        if (scrolled > 0) throw new Error(`the text alone is scrolled by ${scrolled} px`);
+      });
       await step("a change that widens is said before the run", async () => {
         await editor.fill(demo.slice(0, demo.indexOf("hooks:")));
         const widens = pane.getByRole("button", { name: "▲ 1 change widens what it may do" });

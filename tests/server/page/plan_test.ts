@@ -179,10 +179,11 @@ Deno.test("PlanDraft takes a text for which the storage has no space", async () 
   assertEquals([draft.text.value, await reviewed(draft)], [OWN, "valid"]);
 });
 
-Deno.test("newLine() continues the indentation, deeper after a colon and below a dash", () => {
+Deno.test("newLine() continues the indentation, deeper after a colon and below the first field of a list", () => {
   const after = (line: string) => newLine(line, line.length, line.length).text;
   assertEquals(after("tools:"), "\n  ");
   assertEquals(after("  - module: tool-bash"), "\n    ");
+  assertEquals(after("  - tool-todo"), "\n  ");
   assertEquals(after("system: |"), "\n  ");
   assertEquals(after("  context: context-simple"), "\n  ");
   assertEquals(applied("a:\n  b", newLine("a:\n  b", 6, 6)), "a:\n  b\n  ");

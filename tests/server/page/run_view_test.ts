@@ -137,6 +137,30 @@ Deno.test("a denied call has the reason that the model read", () => {
   assertEquals(toolOf(view, "bash").state.value.output, "Denied by hook: never");
 });
 
+Deno.test("the wait for a person is no part of the time of a tool or of a model call", () => {
+  const call = { tool_name: "bash", tool_call_id: "call_1", tool_input: {} };
+  const view = viewOf(
+    ["run:start", { status: "running", limits: { max_iterations: 1, max_cost_usd: "5" } }],
+    ["tool:pre", call],
+    ["approval:required", { approval_id: "apr_1", tool_call_id: "call_1" }],
+    ["approval:granted", { approval_id: "apr_1", tool_call_id: "call_1", decision: "allow" }],
+    ["tool:post", { ...call, result: { success: true, output: "" } }],
+    ["provider:request", { provider: "mock", iteration: 2 }],
+    ["approval:required", { approval_id: "apr_2", tool_call_id: null, limit: { name: "max_iterations" } }],
+    ["run:limits", { limits: { max_iterations: 2, max_cost_usd: "5" }, raised_by: "key:ann" }],
+    ["approval:granted", { approval_id: "apr_2", tool_call_id: null, decision: "allow" }],
+    ["provider:response", { provider: "mock", usage: {}, tool_calls: false }],
+  );
+  const { started, ended } = toolOf(view, "bash").state.value;
+  const [model] = view.calls.value;
+  const times = [started, ended, model!.started, model!.ended].map((ts) => Date.parse(ts!) / 1000);
+  assertEquals(times, [3, 4, 8, 9]);
+  assertEquals(shown(view.thread.value), [
+    "bash: done",
+    "notice: max_iterations is now 2: raised by key:ann",
+  ]);
+});
+
 Deno.test("failures, skipped modules, compactions and steering are shown", () => {
   const view = viewOf(
     ["module:skipped", { module_id: "tool-x", message: "tool-x needs a key" }],

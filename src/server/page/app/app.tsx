@@ -115,7 +115,7 @@ function Banners({ state }: { state: AppState }) {
           <p>The connection to the server is lost. Trying again …</p>
         </div>
       )}
-      {problem && (
+      {problem && state.overlay.value !== "key" && (
         <div class="banner failed" role="alert">
           <p>{problem}</p>
           <button type="button" class="plain" onClick={() => state.problem.value = null}>close</button>

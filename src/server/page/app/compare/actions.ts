@@ -37,6 +37,12 @@ export const ACTIONS: readonly Action[] = [
       focusOn("#pane-log input");
     },
   },
+  {
+    keys: "a",
+    label: "go to the question that waits for an answer",
+    when: (state) => state.open_questions.value.length > 0,
+    run: () => focusOn(".question button"),
+  },
   { keys: "n", label: "new conversation", run: (state) => state.newConversation() },
   { keys: "h", label: "history of runs and sessions", run: (state) => state.overlay.value = "history" },
   {

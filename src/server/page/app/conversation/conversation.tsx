@@ -14,7 +14,7 @@ export function Conversation({ state }: { state: AppState }) {
   return (
     <>
       <h2 class="hidden-text">Conversation</h2>
-      <Scroll>
+      <Scroll follow={state.current.value === runs.at(-1)}>
         {runs.length === 0
           ? <Empty state={state} />
           : runs.map((view) => <RunPart state={state} view={view} key={view.id} />)}
@@ -36,9 +36,11 @@ function Empty({ state }: { state: AppState }) {
   );
 }
 
-/** Follows what is written at the end, unless the user scrolled up. */
-function Scroll({ children }: { children: preact.ComponentChildren }) {
+/** Follows what is written at the end, unless the user scrolled up or looks at an earlier run. */
+function Scroll({ follow, children }: { follow: boolean; children: preact.ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
+  const follows = useRef(follow);
+  follows.current = follow;
   useEffect(() => {
     const { current } = box;
     if (!current) return;
@@ -50,7 +52,9 @@ function Scroll({ children }: { children: preact.ComponentChildren }) {
       else if (scrollTop < last) is_at_end = false; // content that grows moves nothing up
       last = scrollTop;
     };
-    const observer = new ResizeObserver(() => is_at_end && (current.scrollTop = current.scrollHeight));
+    const observer = new ResizeObserver(() => {
+      if (is_at_end && follows.current) current.scrollTop = current.scrollHeight;
+    });
     current.addEventListener("scroll", onScroll, { passive: true });
     observer.observe(current.firstElementChild!);
     observer.observe(current);
@@ -68,9 +72,21 @@ function Scroll({ children }: { children: preact.ComponentChildren }) {
 
 function RunPart({ state, view }: { state: AppState; view: RunView }) {
   const thread = view.thread.value;
+  const box = useRef<HTMLElement>(null);
+  const runs = state.conversation.value;
+  const is_current = state.current.value === view && runs.length > 1;
+  const is_there = thread !== null;
+  useEffect(() => {
+    if (is_there && is_current && runs.at(-1) !== view) box.current?.scrollIntoView({ block: "nearest" });
+  }, [is_current, is_there]);
   const again = useCallback((item: Item) => state.beginWhatIf(view, forkSeqOf(view, item)), [view]);
   return (
-    <section aria-label={`Run ${view.id}`}>
+    <section
+      ref={box}
+      class={is_current ? "run current" : "run"}
+      aria-current={is_current ? "true" : undefined}
+      aria-label={`Run ${view.id}`}
+    >
       {thread && <ThreadItems thread={thread} again={again} />}
       <div class="items">
         <RunEnd state={state} view={view} />
@@ -92,10 +108,15 @@ function RunEnd({ state, view }: { state: AppState; view: RunView }) {
   const status = view.status.value;
   if (!hasEnded(status)) return <Waiting view={view} />;
   const run = view.run.value;
+  const items = view.thread.value?.items ?? [];
+  const is_said = (message: string) =>
+    items.some((item) => item.kind === "notice" && message.endsWith(item.text));
   return (
     <>
       {run?.error && <p class="notice error">{run.error.message} ({run.error.code})</p>}
-      {run?.warnings.map(({ code, message }) => <p class="notice warning" key={code}>{message}</p>)}
+      {run?.warnings.filter(({ message }) => !is_said(message)).map(({ message }) => (
+        <p class="notice warning" key={message}>{message}</p>
+      ))}
       <footer class="run-end">
         <Status status={status} />
         {run?.stop_reason && !["end_turn", status].includes(run.stop_reason) && <span>{run.stop_reason}

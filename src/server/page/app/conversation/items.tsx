@@ -92,7 +92,9 @@ function ToolRow({ item, again }: RowProps<ToolItem>) {
   const thread = item.thread.value;
   const [word, style] = PHASES[phase];
   const [open, setOpen] = useState(false); // a long run has thousands of calls, and few of them are open
-  const time = started && ended ? duration(Date.parse(ended) - Date.parse(started)) : "";
+  const time = started && ended && phase !== "denied"
+    ? duration(Date.parse(ended) - Date.parse(started))
+    : "";
   return (
     <>
       <details class="item tool" onToggle={(event) => setOpen(event.currentTarget.open)}>

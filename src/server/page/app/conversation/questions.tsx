@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import type { Question } from "../state/run_view.ts";
-import { Countdown, dollars, tokens } from "../ui/facts.tsx";
+import { Countdown } from "../ui/facts.tsx";
 import { asText, isDiff, TextBlock, visible } from "../ui/text.tsx";
 
 /** All open questions, the oldest first. */
@@ -102,9 +102,7 @@ function LimitCard({ state, question, limit }: {
   const card = useFocusAfter();
   const money = limit.name === "max_cost_usd";
   const [value, setValue] = useState(String(Number(limit.value) * 2));
-  const shown = (amount: string | number) => money ? dollars(amount) : tokens(Number(amount));
   const raise = () => state.raiseLimit(limit.name, money ? value : Number(value), question.run_id);
-  const { next } = limit;
   return (
     <form
       ref={card}
@@ -121,11 +119,6 @@ function LimitCard({ state, question, limit }: {
         <span class="waiting">
           ◷ expires in <Countdown to={question.expires_at} />
         </span>
-      </div>
-      <div class="muted">
-        {limit.name}: {shown(limit.used)} used of {shown(limit.value)}
-        {next && `; the next call takes at most ${tokens(next.tokens)} tokens`}
-        {next?.cost_usd && `, ${dollars(next.cost_usd)}`}
       </div>
       <div class="row wrap">
         <label class="row">

@@ -27,12 +27,16 @@ export interface Edit {
   readonly selection: readonly [start: number, end: number];
 }
 
-/** Returns what Enter inserts: a line break and the indentation of the line above, deeper after a colon. */
+/**
+ * Returns what Enter inserts: a line break and the indentation of the line above, deeper after a colon, and
+ * that of the fields after a dash with a field.
+ */
 export function newLine(text: string, start: number, end: number): Edit {
   const line = text.slice(text.lastIndexOf("\n", start - 1) + 1, start);
   const [, indentation = "", dash = ""] = /^([ ]*)((?:- +)*)/.exec(line)!;
   const deeper = /:\s*([|>][+-]?)?\s*$/.test(line) ? 2 : 0;
-  const inserted = `\n${" ".repeat(indentation.length + dash.length + deeper)}`;
+  const fields = /^[ ]*(?:- +)+[^\s:]+:(\s|$)/.test(line) ? dash.length : 0;
+  const inserted = `\n${" ".repeat(indentation.length + fields + deeper)}`;
   return {
     from: start,
     to: end,

@@ -139,6 +139,8 @@ export class RunView {
   /** Milliseconds that it waited for a person, and since when it does. */
   #waited_ms = 0;
   #waits_since: string | null = null;
+  /** Its limits as last reported. */
+  #limits: Data = {};
   readonly #thread: Signal<Thread | null> = signal(null);
   readonly #threads = new Map<string, Work>();
   readonly #changed = new Set<Work>();
@@ -231,6 +233,7 @@ export class RunView {
       case "run:start":
       case "run:status":
         this.status.value = String(data.status);
+        this.#limits = (data.limits ?? this.#limits) as Data;
         this.#wait(this.status.value.startsWith("awaiting"), ts);
         break;
       case "run:end": {
@@ -245,9 +248,15 @@ export class RunView {
       case "run:steered":
         this.#text(work, "steering", entry, data.text);
         break;
-      case "run:limits":
-        this.#notice(work, seq, "info", `Limits raised by ${textOf(data.raised_by ?? "a person")}`);
+      case "run:limits": {
+        const raised = Object.entries(data.limits as Data).filter(([name, value]) =>
+          value !== this.#limits[name]
+        );
+        this.#limits = data.limits as Data;
+        const values = raised.map(([name, value]) => `${name} is now ${value}`).join(", ");
+        this.#notice(work, seq, "info", `${values}: raised by ${textOf(data.raised_by ?? "a person")}`);
         break;
+      }
       case "prompt:submit":
         this.#text(work, "user", entry, data.prompt);
         break;
@@ -331,6 +340,13 @@ export class RunView {
     const calls = this.calls.value;
     const index = calls.findLastIndex((call) => call.session_id === session_id && call.ended === null);
     if (index >= 0) this.calls.value = calls.with(index, { ...calls[index]!, ...end });
+  }
+
+  /** Measures an open call from now: it has waited at a limit. */
+  #restartCall(session_id: string, started: string): void {
+    this.calls.value = this.calls.value.map((call) =>
+      call.session_id === session_id && call.ended === null ? { ...call, started } : call
+    );
   }
 
   #applyBlock(work: Work, entry: Entry): void {
@@ -454,8 +470,11 @@ export class RunView {
       }
     );
     if (item?.state.value.phase === "asking") {
-      item.state.value = { ...item.state.value, phase: granted ? "running" : "denied" };
-    }
+      const { value } = item.state; // the wait for a person is no part of its time
+      item.state.value = granted
+        ? { ...value, phase: "running", started: ts }
+        : { ...value, phase: "denied" };
+    } else if (granted && !item) this.#restartCall(session_id, ts);
   }
 
   #compacted({ seq, session_id, data }: Entry): void {

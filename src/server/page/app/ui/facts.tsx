@@ -43,11 +43,24 @@ export function Countdown({ to }: { to: string }) {
 export function Copy({ text, label }: { text: string | (() => string); label: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(typeof text === "string" ? text : text());
+    await write(typeof text === "string" ? text : text());
     setCopied(true);
     setTimeout(() => setCopied(false), 1_500);
   };
   return <button type="button" class="plain" onClick={copy}>{copied ? "copied" : label}</button>;
+}
+
+/** Writes to the clipboard; an address that is not `https` or of this machine has none but the old command. */
+async function write(text: string): Promise<void> {
+  if (isSecureContext) return await navigator.clipboard.writeText(text);
+  const box = document.createElement("textarea");
+  box.value = text;
+  const { activeElement: before } = document;
+  (before?.closest("dialog") ?? document.body).append(box); // a modal dialog keeps the focus
+  box.select();
+  document.execCommand("copy");
+  box.remove();
+  if (before instanceof HTMLElement) before.focus();
 }
 
 const SIGNS: Readonly<Record<string, readonly [sign: string, style: string]>> = {

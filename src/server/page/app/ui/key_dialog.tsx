@@ -19,6 +19,10 @@ export function KeyDialog({ state }: { state: AppState }) {
         }}
       >
         <h2>This server asks for an API key</h2>
+        <p class="muted">
+          <code>preamp serve</code>{" "}
+          prints one when it starts, unless it has keys of its own; then ask its operator.
+        </p>
         {state.problem.value && <p class="failed" role="alert">{state.problem.value}</p>}
         <input
           type="password"
