@@ -27,6 +27,8 @@ export interface SearchResult {
 /** Characters of an excerpt before and after its first match. */
 const BEFORE = 40;
 const AFTER = 120;
+/** Matches in a text that count; a long section is not better for having more. */
+const MOST_COUNTED = 5;
 
 /**
  * Returns the sections that have each word of a query, the best first; none for an empty query. The parts of
@@ -34,7 +36,7 @@ const AFTER = 120;
  */
 export function search(sections: readonly SearchSection[], query: string, limit = 12): SearchResult[] {
   const words = query.split(/\s+|\.(?=\w)/).filter((word) => word !== "").map((word) =>
-    new RegExp(escape(word), "i")
+    new RegExp(escape(word), "gi")
   );
   if (words.length === 0) return [];
   const any = new RegExp(words.map(({ source }) => source).join("|"), "gi");
@@ -55,8 +57,9 @@ function scoreOf({ page, title, heading, text }: SearchSection, words: readonly 
   let score = 0;
   for (const word of words) {
     const place = heading.search(word);
-    const points = place === 0 ? 12 : place > 0 ? 8 : word.test(page) || word.test(title) ? 4 : 0;
-    const found = points + (word.test(text) ? 2 : 0);
+    const titled = page.search(word) >= 0 || title.search(word) >= 0;
+    const points = place === 0 ? 12 : place > 0 ? 8 : titled ? 4 : 0;
+    const found = points + Math.min(text.match(word)?.length ?? 0, MOST_COUNTED);
     if (found === 0) return 0;
     score += found;
   }
