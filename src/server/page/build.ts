@@ -3,8 +3,7 @@
  * `deno task compile` and `page`: those of the page, and those of the documentation.
  */
 import { createHash } from "node:crypto";
-import { promisify } from "node:util";
-import { brotliCompress, gzip } from "node:zlib";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { PACKAGES } from "./packages.js";
 import type { BundleScript, ScriptSources } from "../../app/page_bundle.ts";
 
@@ -41,6 +40,9 @@ const ENTRIES: Readonly<Record<PageName, { readonly script: string; readonly sty
 
 /** Most times that files are added which the bundler misses: further files of packages. */
 const MAX_ROUNDS = 8;
+
+/** The best one, 11, saves 6 % more and takes six times as long, in the server's thread. */
+const BROTLI_QUALITY = 9;
 
 type SourceFile = ScriptSources["files"][number];
 
@@ -80,18 +82,19 @@ export async function buildPage(
     for (const url of missing) known.set(url, await readSource(new URL(url)));
     const answer = await bundle({ entry: script, files: [...known.values()], imports });
     if ("code" in answer) {
-      return { key, script: await compressed(answer.code), style: await compressed(styleAt(style, known)) };
+      return { key, script: compressed(answer.code), style: compressed(styleAt(style, known)) };
     }
     missing = answer.missing;
   }
   throw new Error(`Cannot bundle the page: packages import files over more than ${MAX_ROUNDS} levels`);
 }
 
-/** Compresses as far as possible, in threads of their own. */
-async function compressed(text: string): Promise<CompressedFile> {
-  const files = [promisify(gzip)(text, { level: 9 }), promisify(brotliCompress)(text)] as const;
-  const [gzipped, br] = await Promise.all(files);
-  return { gzip: gzipped.toString("base64"), br: br.toString("base64") };
+function compressed(text: string): CompressedFile {
+  const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY };
+  return {
+    gzip: gzipSync(text, { level: 9 }).toString("base64"),
+    br: brotliCompressSync(text, { params }).toString("base64"),
+  };
 }
 
 /** Returns a style sheet with those that it imports in place of the imports, such as `@import "./a.css";`. */
