@@ -14,6 +14,9 @@ export interface ScriptSources {
 /** Bundles a script for browsers; resolves to its code, or to the URLs of files that are missing. */
 export type BundleScript = (sources: ScriptSources) => Promise<{ code: string } | { missing: string[] }>;
 
+/** Most milliseconds for a bundle: the sources are the program's own, on a machine that may be busy. */
+const DEADLINE_MS = 60_000;
+
 /**
  * Bundles in a child process, or in this one where none can be started.
  *
@@ -22,7 +25,9 @@ export type BundleScript = (sources: ScriptSources) => Promise<{ code: string } 
 export const bundleScript: BundleScript = async ({ imports, ...sources }) => {
   const own = bundlerProcess();
   const bundler = own.available
-    ? (await import("../loader/bundler/bundler_process.ts")).createBundlerProcess()
+    ? (await import("../loader/bundler/bundler_process.ts")).createBundlerProcess({
+      deadline_ms: DEADLINE_MS,
+    })
     : (await import("../loader/bundler/bundler_in_process.ts")).createInProcessBundler(own.reason);
   try {
     const answer = await bundler.bundle(
