@@ -20,7 +20,7 @@ const STATES: Record<string, { plan: Json; status: string; texts: readonly strin
       limits: { max_tool_calls: 1, on_limit: "pause" },
     }),
     status: "awaiting_limit",
-    texts: ["1 used of 1"],
+    texts: ["1 of 1 tool calls are used"],
   },
   failed: {
     plan: scripted([{

@@ -211,6 +211,7 @@ Deno.test("the chart of the context has the calls of the run's own session and i
   assertEquals(fill.top, 2000);
   assertEquals(fill.summary, "The last call had 700 of 2k tokens (35 %); compacted ×1");
   assertEquals(fillOf(calls, [], "ses_1", 1_000_000).top, 1500, "bars stay visible under a large budget");
+  assert(fillOf(calls, [], "ses_1", 1_000_000).summary.endsWith("(< 1 %)"));
   const many = Array.from({ length: 300 }, (_, index) => call(index, index));
   assert(fillOf(many, [], "ses_1", null).summary.endsWith("last 100 of 300 calls"));
 });

@@ -161,6 +161,17 @@ Deno.test("the wait for a person is no part of the time of a tool or of a model 
   ]);
 });
 
+Deno.test("a run that was cancelled in a model call has no open call", () => {
+  const view = viewOf(
+    ["provider:request", { provider: "mock", iteration: 1 }],
+    ["cancel:requested", { state: "graceful" }],
+  );
+  assertEquals([view.cancelling.value, view.calls.value[0]!.ended], [true, null]);
+  const [end] = entriesOf(["run:end", { run: { status: "cancelled" } }]);
+  view.add([{ ...end!, seq: 3, ts: new Date(2000).toISOString() }]);
+  assertEquals(view.calls.value[0]!.ended, new Date(2000).toISOString());
+});
+
 Deno.test("failures, skipped modules, compactions and steering are shown", () => {
   const view = viewOf(
     ["module:skipped", { module_id: "tool-x", message: "tool-x needs a key" }],

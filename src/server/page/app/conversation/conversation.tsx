@@ -109,18 +109,19 @@ function RunEnd({ state, view }: { state: AppState; view: RunView }) {
   if (!hasEnded(status)) return <Waiting view={view} />;
   const run = view.run.value;
   const items = view.thread.value?.items ?? [];
-  const is_said = (message: string) =>
-    items.some((item) => item.kind === "notice" && message.endsWith(item.text));
+  const reason = run?.error?.code ?? run?.stop_reason;
+  const notices = items.filter((item) => item.kind === "notice");
   return (
     <>
-      {run?.error && <p class="notice error">{run.error.message} ({run.error.code})</p>}
-      {run?.warnings.filter(({ message }) => !is_said(message)).map(({ message }) => (
-        <p class="notice warning" key={message}>{message}</p>
-      ))}
+      {run?.error && !notices.some(({ text }) => run.error!.message.startsWith(text)) && (
+        <p class="notice error">{run.error.message}</p>
+      )}
+      {run?.warnings.filter(({ message }) => !notices.some(({ text }) => message.endsWith(text))).map((
+        { message },
+      ) => <p class="notice warning" key={message}>{message}</p>)}
       <footer class="run-end">
         <Status status={status} />
-        {run?.stop_reason && !["end_turn", status].includes(run.stop_reason) && <span>{run.stop_reason}
-        </span>}
+        {reason && !["end_turn", status].includes(reason) && <span>{reason}</span>}
         {view.started.value && view.ended.value && (
           <span title="duration">
             <Elapsed from={view.started.value} to={view.ended.value} />
@@ -184,7 +185,11 @@ function Composer({ state }: { state: AppState }) {
       />
       <div class="row">
         <button type="submit" class="primary">{active ? "Steer" : "Run"} ⏎</button>
-        {active && <button type="button" onClick={() => state.cancel()}>Cancel ■</button>}
+        {active && (
+          <button type="button" onClick={() => state.cancel()}>
+            {state.conversation.value.at(-1)?.cancelling.value ? "Cancel at once" : "Cancel"} ■
+          </button>
+        )}
         <span class="spread" />
         {!active && state.conversation.value.length > 0 && (
           <button

@@ -17,6 +17,7 @@ export interface Gauge {
 }
 
 const plain = (count: number) => count.toLocaleString("en");
+const percent = (share: number) => share > 0 && share < .01 ? "< 1 %" : `${Math.round(100 * share)} %`;
 const seconds = (count: number) => `${count < 10 ? +count.toFixed(1) : Math.floor(count)} s`;
 
 /** Returns the limits of a run; `active_s` is the time it has taken without waits. */
@@ -85,9 +86,9 @@ export function fillOf(
   // a budget far above would make every bar invisible
   const top = budget !== null && budget < 4 * most ? Math.max(budget, most) : most;
   const last = bars.at(-1)?.tokens ?? 0;
-  const share = budget ? ` of ${tokens(budget)} tokens (${Math.round(100 * last / budget)} %)` : " tokens";
+  const share = budget ? ` of ${tokens(budget)} tokens (${percent(last / budget)})` : " tokens";
   const summary = bars.length === 0
-    ? "No model call has ended yet."
+    ? "No model call was answered yet."
     : `The last call had ${tokens(last)}${share}` +
       (smaller.length > 0 ? `; compacted ×${smaller.length}` : "") +
       (own.length > bars.length ? `; last ${bars.length} of ${own.length} calls` : "");

@@ -415,8 +415,7 @@ export class AppState {
   /** Cancels a run in progress: the second time at once. */
   async cancel(view = this.conversation.value.at(-1)): Promise<void> {
     if (!view) return;
-    const again = view.entries.some(({ event }) => event === "cancel:requested");
-    await this.attempt(() => this.client.cancel(view.id, again ? "immediate" : "graceful"));
+    await this.attempt(() => this.client.cancel(view.id, view.cancelling.value ? "immediate" : "graceful"));
   }
 
   /** Puts back the files that a run has changed; says which. */

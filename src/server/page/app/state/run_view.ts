@@ -136,6 +136,8 @@ export class RunView {
   /** Time of the first entry. */
   readonly started: Signal<string | null> = signal(null);
   readonly ended: Signal<string | null> = signal(null);
+  /** Whether it was asked to end after the step in progress. */
+  readonly cancelling: Signal<boolean> = signal(false);
   /** Milliseconds that it waited for a person, and since when it does. */
   #waited_ms = 0;
   #waits_since: string | null = null;
@@ -243,6 +245,7 @@ export class RunView {
         this.ended.value = ts;
         this.#wait(false, ts);
         this.#closeBlocks(work);
+        this.calls.value = this.calls.value.map((call) => ({ ...call, ended: call.ended ?? ts }));
         break;
       }
       case "run:steered":
@@ -270,6 +273,7 @@ export class RunView {
         this.#compacted(entry);
         break;
       case "cancel:requested":
+        this.cancelling.value = true;
         this.#notice(work, seq, "info", `Cancellation requested (${textOf(data.state)})`);
         break;
       case "policy:violation":
@@ -456,7 +460,7 @@ export class RunView {
         created_at: ts,
       } as unknown as Question; // the schema of approval:required
       this.questions.value = [...this.questions.value, question];
-      if (item && !question.limit) item.state.value = { ...item.state.value, phase: "asking" };
+      if (item) item.state.value = { ...item.state.value, phase: "asking" };
       return;
     }
     const granted = event === "approval:granted";

@@ -20,7 +20,7 @@ const MAX_DEPTH = 30;
 export function Markdown({ text }: { text: string }) {
   const tokens = text.length > MAX_CHARS ? null : tokensOf(text);
   if (tokens === null) return <TextBlock text={text} label="Answer" />;
-  return <div class="md" dir="auto">{blocks(tokens, 0)}</div>;
+  return <div class="md">{blocks(tokens, 0)}</div>;
 }
 
 /** Returns null for a text that is nested too deeply for the lexer, which calls itself at each level. */
@@ -60,11 +60,11 @@ function Block({ token, depth }: { token: Token; depth: number }) {
     case "def":
       return null;
     case "heading":
-      return <h3>{inline(token.tokens, depth)}</h3>; // one level: a model may begin with any
+      return <h3 dir="auto">{inline(token.tokens, depth)}</h3>; // one level: a model may begin with any
     case "code":
-      return <pre><code>{visible(token.text)}</code></pre>;
+      return <pre dir="ltr"><code>{visible(token.text)}</code></pre>;
     case "blockquote":
-      return <blockquote>{blocks(token.tokens ?? [], depth)}</blockquote>;
+      return <blockquote dir="auto">{blocks(token.tokens ?? [], depth)}</blockquote>;
     case "list": {
       const items = (token as Tokens.List).items.map((item, index) => (
         <li key={index}>
@@ -72,14 +72,16 @@ function Block({ token, depth }: { token: Token; depth: number }) {
           {blocks(item.tokens.filter(({ type }) => type !== "checkbox"), depth)}
         </li>
       ));
-      return token.ordered ? <ol start={Number(token.start) || 1}>{items}</ol> : <ul>{items}</ul>;
+      return token.ordered
+        ? <ol dir="auto" start={Number(token.start) || 1}>{items}</ol>
+        : <ul dir="auto">{items}</ul>;
     }
     case "table":
       return <Table table={token as Tokens.Table} depth={depth} />;
     case "hr":
       return <hr />;
     case "paragraph":
-      return <p>{inline(token.tokens, depth)}</p>;
+      return <p dir="auto">{inline(token.tokens, depth)}</p>;
     case "text":
       return <>{token.tokens ? inline(token.tokens, depth) : visible(token.text)}</>;
     default:
@@ -91,7 +93,7 @@ function Table({ table, depth }: { table: Tokens.Table; depth: number }) {
   const cells = (row: readonly Tokens.TableCell[], Cell: "th" | "td") =>
     row.map((cell, index) => <Cell key={index}>{inline(cell.tokens, depth)}</Cell>);
   return (
-    <table>
+    <table dir="auto">
       <thead>
         <tr>{cells(table.header, "th")}</tr>
       </thead>
@@ -114,7 +116,7 @@ function Inline({ token, depth }: { token: Token; depth: number }) {
     case "del":
       return <del>{inline(token.tokens, depth)}</del>;
     case "codespan":
-      return <code>{visible(token.text)}</code>;
+      return <code dir="auto">{visible(token.text)}</code>;
     case "br":
       return <br />;
     case "link":
