@@ -24,6 +24,7 @@ const BENCHES: readonly (readonly [name: string, ...flags: string[]])[] = [
   ["loader"],
   ["sandbox"],
   ["inputs"],
+  ["page"],
 ];
 
 const names = BENCHES.map(([name]) => name);

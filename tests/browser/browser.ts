@@ -49,7 +49,7 @@ export interface Browser {
 }
 
 /** Paths of Chromium and Node; null where one of them is not installed. */
-const PROGRAMS = findPrograms();
+export const PROGRAMS: { node: string; chromium: string } | null = findPrograms();
 const NEEDS = "needs the packages chromium and nodejs";
 
 /** Types whose packages this file caches: Node loads what `deno.lock` pins. */
@@ -58,7 +58,7 @@ export type Packages = [Page, typeof Axe];
 /** Node with a Chromium; one for the tests of a file. */
 let driver: Driver | undefined;
 
-Deno.test.afterAll(async () => await driver?.[Symbol.asyncDispose]());
+Deno.test.afterAll(endBrowser);
 
 /** Defines a test in the browser; it is ignored without Chromium and Node. */
 export function browserTest(
@@ -72,26 +72,37 @@ export function browserTest(
     // Chromium outlives the test that starts it
     sanitizeOps: false,
     sanitizeResources: false,
-    async fn() {
-      driver ??= await startDriver();
-      const { send } = driver;
-      await using servers = new AsyncDisposableStack();
-      await send("open", { options });
-      const faults = async () => await send("faults") as string[];
-      try {
-        await body({
-          run: async (steps, argument) =>
-            // the function's result went through JSON
-            await send("run", { steps: String(steps), arg: argument }) as Awaited<ReturnType<typeof steps>>,
-          use: async (server) => servers.use(await server),
-          faults,
-        });
-        assertEquals(await faults(), []);
-      } finally {
-        await send("close");
-      }
-    },
+    fn: () => withBrowser(body, options),
   });
+}
+
+/** Calls a function with a new page, and fails for faults that are left. */
+export async function withBrowser(
+  body: (browser: Browser) => Promise<void>,
+  options: BrowserContextOptions = {},
+): Promise<void> {
+  driver ??= await startDriver();
+  const { send } = driver;
+  await using servers = new AsyncDisposableStack();
+  await send("open", { options });
+  const faults = async () => await send("faults") as string[];
+  try {
+    await body({
+      run: async (steps, argument) =>
+        // the function's result went through JSON
+        await send("run", { steps: String(steps), arg: argument }) as Awaited<ReturnType<typeof steps>>,
+      use: async (server) => servers.use(await server),
+      faults,
+    });
+    assertEquals(await faults(), []);
+  } finally {
+    await send("close");
+  }
+}
+
+/** Ends Chromium, if it was started. */
+export async function endBrowser(): Promise<void> {
+  await driver?.[Symbol.asyncDispose]();
 }
 
 interface Driver extends AsyncDisposable {

@@ -101,7 +101,7 @@ function compressed(text: string): CompressedFile {
 function styleAt(url: string, files: ReadonlyMap<string, SourceFile>): string {
   const file = files.get(url);
   if (!file) throw new Error(`Cannot bundle the page: ${url} is missing`);
-  const text = new TextDecoder().decode(file.bytes);
+  const text = new TextDecoder().decode(file.bytes).replaceAll(/\/\*[^]*?\*\/|^ +/gm, "");
   return text.replaceAll(/^@import "(.+)";$/gm, (_, path) => styleAt(new URL(path, url).href, files));
 }
 

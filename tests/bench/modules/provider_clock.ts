@@ -5,8 +5,8 @@ import type { ChatResponse, CompleteOptions, Coordinator, JsonObject, ModuleInfo
 export const module: ModuleInfo = { id: "provider-clock", type: "provider", version: "1.0.0" };
 
 /**
- * Mounts the model. Config: `deltas` of the answer, `interval_ms` between them, `padding` characters in each,
- * default 0.
+ * Mounts the model. Config: `deltas` of the answer, `interval_ms` between them, `padding` in each: a text, or
+ * a number of characters, default 0.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
   const provider = {
@@ -22,24 +22,27 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
     listModels: () => Promise.resolve([]),
     parseToolCalls: (response: ChatResponse) => response.tool_calls ?? [],
     complete: (_request: unknown, options?: CompleteOptions) =>
-      answer(Number(config.deltas), Number(config.interval_ms), Number(config.padding ?? 0), options),
+      answer(Number(config.deltas), Number(config.interval_ms), paddingOf(config), options),
   } as unknown as Provider;
   await coordinator.mount("providers", provider, "clock");
+}
+
+function paddingOf({ padding = 0 }: JsonObject): string {
+  return typeof padding === "string" ? padding : ".".repeat(Number(padding));
 }
 
 async function answer(
   deltas: number,
   interval_ms: number,
-  padding: number,
+  padding: string,
   options?: CompleteOptions,
 ): Promise<ChatResponse> {
-  const pad = ".".repeat(padding);
   const start = performance.now();
   let text = "";
   for (let index = 0; index < deltas; index++) {
     const wait = start + index * interval_ms - performance.now();
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
-    const delta = markOf(index) + pad;
+    const delta = markOf(index) + padding;
     text += delta;
     options?.onDelta?.({ block_index: 0, block_type: "text", delta });
   }

@@ -2,47 +2,27 @@
  * Markdown as elements, made from tokens and never from HTML text. A model's HTML is shown as text, its images
  * as links: an image that loads by itself could carry data to another server.
  */
-import type { ComponentChildren } from "preact";
-import { Lexer, type Token, type Tokens } from "marked";
+import type { ComponentChildren, VNode } from "preact";
+import { useRef } from "preact/hooks";
+import type { Token, Tokens } from "marked";
+import { NOTHING, read } from "./markdown_tokens.ts";
 import { TextBlock, visible } from "./text.tsx";
 
-/** Characters up to which a text is read as Markdown; a longer one is plain text. */
-const MAX_CHARS = 200_000;
-
-/** Characters up to which the emphasis and links of a paragraph are read: some take quadratic time. */
-const MAX_PARAGRAPH_CHARS = 10_000;
-/** Milliseconds after which the rest of the paragraphs of a text are shown as they were written. */
-const MAX_MS = 200;
 /** Levels of nested lists, quotes and emphasis; what is deeper is shown as it was written. */
 const MAX_DEPTH = 30;
 
-/** Shows text as Markdown. */
+/** Shows text as Markdown. While it grows, only its last blocks are read and drawn again. */
 export function Markdown({ text }: { text: string }) {
-  const tokens = text.length > MAX_CHARS ? null : tokensOf(text);
+  const reading = useRef(NOTHING);
+  const drawn = useRef(new WeakMap<Token, VNode>());
+  const { tokens } = reading.current = read(text, reading.current);
   if (tokens === null) return <TextBlock text={text} label="Answer" />;
-  return <div class="md">{blocks(tokens, 0)}</div>;
-}
-
-/** Returns null for a text that is nested too deeply for the lexer, which calls itself at each level. */
-function tokensOf(text: string): readonly Token[] | null {
-  try {
-    return new BoundedLexer().lex(text);
-  } catch {
-    return null;
-  }
-}
-
-/** Reads texts that are made to be slow to read in bounded time. */
-class BoundedLexer extends Lexer {
-  readonly #end = performance.now() + MAX_MS;
-
-  override inlineTokens(source: string, tokens: Token[] = []): Token[] {
-    if (source.length <= MAX_PARAGRAPH_CHARS && performance.now() < this.#end) {
-      return super.inlineTokens(source, tokens);
-    }
-    tokens.push({ type: "text", raw: source, text: source, escaped: false });
-    return tokens;
-  }
+  const blockOf = (token: Token, index: number): VNode => {
+    let block = drawn.current.get(token); // the same element is not compared again
+    if (!block) drawn.current.set(token, block = <Block token={token} depth={1} key={index} />);
+    return block;
+  };
+  return <div class="md">{tokens.map(blockOf)}</div>;
 }
 
 function rawOf(tokens: readonly Token[]): ComponentChildren {
