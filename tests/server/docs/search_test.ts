@@ -47,6 +47,14 @@ Deno.test("search() wants every word, takes them as they are, and returns at mos
   assertEquals(search(INDEX, "e", 5).length, 5);
 });
 
+Deno.test("search() marks no words of one or two letters beside longer ones", () => {
+  const section = { page: "plan", title: "Plan", heading: "A plan", anchor: "a", text: "what a plan may" };
+  const marked = (query: string) =>
+    search([section], query)[0]!.excerpt.filter(({ match }) => match).map(({ text }) => text);
+  assertEquals(marked("what a plan"), ["what", "plan"]);
+  assertEquals(marked("w"), ["w"]);
+});
+
 Deno.test("search() marks the matches of the heading and of an excerpt around the first one", () => {
   const text = `${"before ".repeat(40)}the Needle in the hay${" after".repeat(60)}`;
   const [result] = search(

@@ -172,6 +172,16 @@ Deno.test("a run that was cancelled in a model call has no open call", () => {
   assertEquals(view.calls.value[0]!.ended, new Date(2000).toISOString());
 });
 
+Deno.test("a run that continued after a restart says so, and its interrupted call is over", () => {
+  const view = viewOf(
+    ["provider:request", { provider: "mock", iteration: 1 }],
+    ["run:status", { status: "running", resumed: true }],
+    ["provider:request", { provider: "mock", iteration: 1 }],
+  );
+  assertEquals(shown(view.thread.value), ["notice: The run continues after a restart of the server"]);
+  assertEquals(view.calls.value.map(({ ended }) => ended !== null), [true, false]);
+});
+
 Deno.test("failures, skipped modules, compactions and steering are shown", () => {
   const view = viewOf(
     ["module:skipped", { module_id: "tool-x", message: "tool-x needs a key" }],

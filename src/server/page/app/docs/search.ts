@@ -39,7 +39,8 @@ export function search(sections: readonly SearchSection[], query: string, limit 
     new RegExp(escape(word), "gi")
   );
   if (words.length === 0) return [];
-  const any = new RegExp(words.map(({ source }) => source).join("|"), "gi");
+  const long = words.filter(({ source }) => source.length > 2); // "a" and "of" are in many words
+  const any = new RegExp((long.length > 0 ? long : words).map(({ source }) => source).join("|"), "gi");
   return sections
     .map((section) => ({ section, score: scoreOf(section, words) }))
     .filter(({ score }) => score > 0)

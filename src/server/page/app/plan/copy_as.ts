@@ -30,7 +30,7 @@ export function typescriptText({ url, body, needs_key }: CopiedRun): string {
   const key = needs_key ? ", key: () => process.env.PREAMP_API_KEY" : "";
   return `${
     needs_key ? 'import process from "node:process";\n' : ""
-  }import { PreampClient } from "preamp/client";
+  }import { PreampClient } from "preamp/client"; // see ${trimmed(url)}/docs/library#talk-to-a-server
 
 const client = new PreampClient({ url: ${JSON.stringify(trimmed(url))}${key} });
 const run = await client.run({

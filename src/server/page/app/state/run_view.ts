@@ -237,6 +237,10 @@ export class RunView {
         this.status.value = String(data.status);
         this.#limits = (data.limits ?? this.#limits) as Data;
         this.#wait(this.status.value.startsWith("awaiting"), ts);
+        if (data.resumed === true) {
+          this.#notice(work, seq, "info", "The run continues after a restart of the server");
+          this.#endCalls(ts);
+        }
         break;
       case "run:end": {
         const run = data.run as Run;
@@ -245,7 +249,7 @@ export class RunView {
         this.ended.value = ts;
         this.#wait(false, ts);
         this.#closeBlocks(work);
-        this.calls.value = this.calls.value.map((call) => ({ ...call, ended: call.ended ?? ts }));
+        this.#endCalls(ts);
         break;
       }
       case "run:steered":
@@ -344,6 +348,11 @@ export class RunView {
     const calls = this.calls.value;
     const index = calls.findLastIndex((call) => call.session_id === session_id && call.ended === null);
     if (index >= 0) this.calls.value = calls.with(index, { ...calls[index]!, ...end });
+  }
+
+  /** Ends calls that no answer will end. */
+  #endCalls(ts: string): void {
+    this.calls.value = this.calls.value.map((call) => ({ ...call, ended: call.ended ?? ts }));
   }
 
   /** Measures an open call from now: it has waited at a limit. */
