@@ -1,5 +1,5 @@
 /** A run in the page: the demo plan with the keyboard alone. */
-import { startServer } from "../e2e/program.ts";
+import { ROOT, startServer } from "../e2e/program.ts";
 import { browserTest } from "./browser.ts";
 
 browserTest(
@@ -43,3 +43,51 @@ browserTest(
     }, server.url);
   },
 );
+
+browserTest("a run is steered and cancelled with the keyboard; sub-agents are nested", async (browser) => {
+  const server = await browser.use(startServer(["--no-auth", "--plans", `${ROOT}plans/`]));
+  await browser.run(async ({ page, step, look, tabTo }, url) => {
+    const conversation = page.getByRole("log", { name: "Conversation" });
+    await page.goto(url);
+    await step("another plan runs", async () => {
+      await page.getByRole("combobox", { name: "Plan", exact: true }).selectOption("everything");
+      await page.getByText(/✓ \d+ modules/).waitFor();
+      await page.getByRole("textbox", { name: "Prompt" }).fill("Plan the party");
+      await page.keyboard.press("Enter");
+      await page.getByRole("form", { name: "Let the calculator work out the bill?" }).waitFor();
+    });
+    await step("a text is sent to the agent while it waits", async () => {
+      await page.getByRole("textbox", { name: "Steer the agent" }).focus();
+      await page.keyboard.type("Book the room for Friday");
+      await page.keyboard.press("Enter");
+      await tabTo(page.getByRole("button", { name: "Allow", exact: true }), "Shift+Tab");
+      await page.keyboard.press("Enter");
+    });
+    await step("it is in the conversation, and the sub-agent's work below its call", async () => {
+      await conversation.getByText("incomplete").waitFor();
+      await conversation.getByText("Book the room for Friday").waitFor();
+      await conversation.getByRole("group", { name: "Sub-agent planner" }).getByText(
+        "Two things are on the list.",
+      )
+        .waitFor();
+      await look("sub-agent");
+    });
+    await step("the next run waits for its model, and is cancelled", async () => {
+      await page.getByRole("button", { name: "New conversation" }).press("Enter");
+      const editor = page.getByRole("textbox", { name: "Plan, as YAML or JSON" });
+      await editor.fill([
+        "session: { orchestrator: loop-streaming, context: context-simple }",
+        "providers:",
+        '  - { module: provider-mock, config: { responses: [{ text: "late", delay_ms: 600000 }] } }',
+      ].join("\n"));
+      await page.getByRole("textbox", { name: "Prompt" }).fill("Wait");
+      await page.keyboard.press("Enter");
+      await tabTo(page.getByRole("button", { name: /^Cancel/ }));
+      await page.keyboard.press("Enter");
+      await page.getByRole("button", { name: "Cancel at once" }).waitFor(); // the call itself may take long
+      await page.keyboard.press("Enter");
+      await conversation.getByText("cancelled").waitFor();
+      await look("cancelled");
+    });
+  }, server.url);
+});
