@@ -1,8 +1,8 @@
 /** Replay: all scenarios replay without a difference; another agent is said in words. */
-import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { withAnswers } from "../../src/runs/storage/fork.ts";
 import type { Recording } from "../../src/runs/types.ts";
-import type { ContextManager, JsonObject, Prompt, Tool } from "../../src/sdk/types.ts";
+import type { ContextManager, HookRegistry, JsonObject, Prompt, Tool } from "../../src/sdk/types.ts";
 import { hook, tool } from "../support/sessions.ts";
 import { CALLER, replayed, type Service, service, type TestPlan } from "../support/runs.ts";
 import { mock, play, runToEnd, type Scenario } from "./play.ts";
@@ -161,6 +161,29 @@ Deno.test("replay() says what another loop does, and calls neither provider, too
     'call 1 of turn 1: recorded grep {"pattern":"x"}, now list {"all":true}',
   );
   assertEquals(called, 0);
+});
+
+Deno.test("replay() and requests() end for a loop that does not", async () => {
+  const runaway: TestPlan["orchestrator"] = async (coordinator) =>
+    await coordinator.mount("orchestrator", {
+      async execute(prompt: Prompt, _c: unknown, _p: unknown, _t: unknown, hooks: HookRegistry) {
+        await hooks.emit("execution:start", { prompt });
+        await hooks.emit("provider:request", { provider: "mock", iteration: 1 });
+        for (let tick = 0;; tick++) {
+          await hooks.emit("test:tick", { tick });
+          await new Promise((resolve) => setTimeout(resolve)); // as a sandbox, which answers messages
+        }
+      },
+    });
+  const { service, run } = await play({ plan: { orchestrator: runaway, limits: { max_duration_s: 1 } } });
+  assertEquals(run.stop_reason, "limit:max_duration_s");
+  const { first_difference } = await replayed(service, run.id);
+  assertMatch(first_difference!.message, /came to nothing that is recorded for 10 seconds/);
+  let done = false;
+  const page = service.runs.requests(CALLER, run.id).finally(() => done = true);
+  for (let steps = 0; !done && steps < 5_000; steps++) await service.clock.advance(5);
+  assert(done);
+  assertEquals((await page).data, []);
 });
 
 Deno.test("replay() refuses a log without responses, or without an end, as not_replayable", async () => {

@@ -129,6 +129,8 @@ export class RecordedTurn {
   readonly prompt: unknown;
   /** Number of answers that the replay has received. */
   taken = 0;
+  /** Number of entries that the replay has come to. */
+  entries_taken = 0;
   /** Answers and failures of the loop's model calls that the replay has not received, in order. */
   readonly #answers: Entry[];
   readonly #entries: readonly Entry[];
@@ -278,7 +280,10 @@ export class RecordedTurn {
   }
 
   #comeTo<T extends Entry | undefined>(entry: T): T {
-    this.#position = Math.max(this.#position, entry?.seq ?? 0);
+    if (entry) {
+      this.#position = Math.max(this.#position, entry.seq);
+      this.entries_taken++;
+    }
     return entry;
   }
 }

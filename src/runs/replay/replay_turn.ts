@@ -67,7 +67,10 @@ const AS_RECORDED = {
 /** Milliseconds after which a turn ends whose recording ended in the middle: parallel calls begin before. */
 const SETTLE_MS = 20;
 
-/** Milliseconds without an event after which a turn ends: its loop waits for what a replay does not have. */
+/**
+ * Milliseconds after which a turn ends that came to no further entry of its recording: its loop waits for what a
+ * replay does not have, or never ends.
+ */
 const NO_PROGRESS_MS = 10_000;
 
 /** A clock whose waits end at once and whose deadlines never pass. */
@@ -132,7 +135,6 @@ class ReplayedTurn {
   /** The recorded `provider:request` of the next call; undefined when the recording has no such call. */
   #requested: Entry | undefined;
   #unanswered: number | null = null;
-  #events = 0;
 
   constructor(input: TurnInput, clock: InstantClock, deps: ReplayDeps) {
     const { recorded, ready, initial: { session_state, history, usages, continued } } = input;
@@ -181,11 +183,13 @@ class ReplayedTurn {
 
   /** Resolves when the turn makes no progress. */
   async #stalled(signal: AbortSignal): Promise<Outcome> {
-    for (let events = -1; events !== this.#events;) {
-      events = this.#events;
+    const { recorded } = this.#input;
+    for (let entries = -1; entries !== recorded.entries_taken;) {
+      entries = recorded.entries_taken;
       await this.#deps.clock.after(NO_PROGRESS_MS, signal).catch(() => new Promise(() => {}));
     }
-    return failedOutcome(new Error(`The loop waits: nothing happened for ${NO_PROGRESS_MS / 1000} seconds`));
+    const seconds = NO_PROGRESS_MS / 1000;
+    return failedOutcome(new Error(`The loop came to nothing that is recorded for ${seconds} seconds`));
   }
 
   #host(): Host {
@@ -195,7 +199,6 @@ class ReplayedTurn {
       newId,
       open: (spec) => this.#open(spec),
       record: (entry) => {
-        this.#events++;
         this.#collector.add({ event: entry.event, data: secrets.redactEvent(entry.event, entry.data) });
       },
       ask: async ({ action, tool_call_id }) => {
