@@ -38,14 +38,15 @@ export const PAGES: readonly Page[] = [
 
 /**
  * Returns the Markdown of a page, or undefined when there is no page of that name. A program that loads
- * Preamp from a registry has no pages.
+ * Preamp from a registry, or may not read files, has no pages.
  */
 export async function readPage(name: string): Promise<string | undefined> {
   if (!/^[a-z][a-z-]*$/.test(name) || !import.meta.url.startsWith("file:")) return undefined;
   try {
     return await Deno.readTextFile(pageUrl(name));
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
+    const { NotCapable, NotFound } = Deno.errors;
+    if (error instanceof NotFound || error instanceof NotCapable) return undefined;
     throw error;
   }
 }

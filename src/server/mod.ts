@@ -112,7 +112,7 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
   const secrets = config.secrets instanceof Redactor ? config.secrets : processRedactor(config.secrets ?? []);
   const defaults = createDefaultLog(secrets);
   const { cors = policy.cors, log = defaults.request, runtime_log = defaults.runtime } = config;
-  const from_files = import.meta.url.startsWith("file:"); // a registry has no sources of the page
+  const from_files = import.meta.url.startsWith("file:"); // a registry has no sources of them
   const metrics = new Metrics();
   const tracing = new OpenTelemetry(policy.tracing);
   const runtime = createRuntime({
@@ -131,7 +131,7 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
     cors,
     basePath,
     page: from_files && (config.page ?? policy.page) ? browserPage("page", config.home) : null,
-    docs: browserPage("docs", config.home),
+    docs: from_files ? browserPage("docs", config.home) : null,
     bounds: callerBounds(policy),
     metrics,
     tracing,

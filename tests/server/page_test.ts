@@ -186,7 +186,7 @@ Deno.test("GET / answers 503 with the reason when the page cannot be built, and 
   const { page, counted } = pageOf(temporary.path, bundle, () => now_ms);
   const log: LogRecord[] = [];
   const { fetch } = createApp({
-    ...{ runtime: createRuntime(), authenticate: null, hosts: "any", page },
+    ...{ runtime: createRuntime(), authenticate: null, hosts: "any", page, docs: page },
     log: (record) => void log.push(record),
   });
   const send = (path: string) => fetch(new Request(`http://localhost${path}`, { headers: BROWSER }));
@@ -201,6 +201,9 @@ Deno.test("GET / answers 503 with the reason when the page cannot be built, and 
       `The page cannot be built. The log of the server has the reason, under ${request_id}`,
     );
     assertStringIncludes(html, '<a href="/docs">');
+    const docs = await (await send("/docs/plan")).text();
+    assertStringIncludes(docs, `under ${log.at(-1)!.request_id}`);
+    assertEquals([log.at(-1)!.level, docs.includes("no esbuild")], ["error", false]);
     assertEquals((await send("/page/page.0000000000000000.js")).status, 404);
     assertEquals((await send("/healthz")).status, 200);
   }

@@ -29,7 +29,7 @@ export interface LogRecord {
   run_status?: string;
   /** Code of the problem response. */
   code?: string;
-  /** The error of a 500 or of a broken stream; never sent to the client. */
+  /** The error of a 500, of a broken stream or of a page without style; never sent to the client. */
   error?: LoggedError;
 }
 
@@ -51,6 +51,7 @@ function requestRecord(c: HonoContext): LogRecord {
   const { "preamp-run-id": run_id, "preamp-run-status": run_status } = headers;
   if (run_id !== undefined) record.run_id = run_id; // of another run than that of the path
   if (run_status !== undefined) record.run_status = run_status;
+  if (env.failure?.error) record.level = "error"; // also of an answer that lacks a part
   return Object.assign(record, env.failure);
 }
 

@@ -1,16 +1,14 @@
 /** Routes of the documentation: Markdown for programs, HTML for browsers, an index for its search. */
 import { type Page, pageIndex, PAGES, readPage } from "../../docs/pages.ts";
 import type { Runtime } from "../../app/types.ts";
-import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { PreampError } from "../../sdk/errors.ts";
 import { type Answer, revalidatedAnswer, textAnswer } from "../answers.ts";
 import type { RequestContext } from "../context.ts";
 import { preferredType } from "../negotiation.ts";
-import { BROWSER_HEADERS, PAGE_POLICY } from "./page.ts";
+import { BROWSER_HEADERS, PAGE_POLICY, reasonOf } from "./page.ts";
 import type { Route } from "./route.ts";
 
 const CONTENT = { "text/markdown": null, "text/html": null };
-
-let search_index: Promise<string> | undefined;
 
 /** The routes. */
 export const DOC_ROUTES: readonly Route[] = [
@@ -38,10 +36,8 @@ export const DOC_ROUTES: readonly Route[] = [
       304: { description: "the client's copy is current" },
     },
     async handle(context) {
-      search_index ??= Promise.all([modulesOf(context), import("../docs/search_index.ts")])
-        .then(([modules, { searchIndex }]) => searchIndex(modules.map(({ name }) => name)));
       const headers = { ...BROWSER_HEADERS, "content-type": "application/json" };
-      return revalidatedAnswer(context.request, await search_index, headers);
+      return revalidatedAnswer(context.request, await searchIndexOf(context), headers);
     },
   },
   {
@@ -58,8 +54,10 @@ export const DOC_ROUTES: readonly Route[] = [
       if (page !== undefined) {
         return wantsHtml(context) ? await htmlAnswer(context, page, name) : markdownAnswer(page);
       }
-      const message = `Cannot find page ${JSON.stringify(name)}: see /docs for all pages`;
-      throw new PreampError("not_found", message);
+      const advice = PAGES.some((one) => one.name === name)
+        ? "the server has no files, or may not read them: start it with --allow-read"
+        : "see /docs for all pages";
+      throw new PreampError("not_found", `Cannot find page ${JSON.stringify(name)}: ${advice}`);
     },
   },
   {
@@ -82,23 +80,34 @@ async function indexOf(context: RequestContext): Promise<string> {
   return pageIndex(await modulesOf(context), (name) => `docs/${name}`);
 }
 
-/** Pages of the modules of each runtime, whose modules do not change. */
-const module_pages = new WeakMap<Runtime, Promise<readonly Page[]>>();
-
 /** Returns the modules that have a page; those of an application have none. */
-function modulesOf({ server: { runtime } }: RequestContext): Promise<readonly Page[]> {
-  const known = module_pages.get(runtime);
-  if (known) return known;
-  const pages = runtime.modules.list().then(async (modules) => {
-    const found = await Promise.all(
-      modules.map(async ({ id, description }) =>
-        await readPage(id) === undefined ? [] : [{ name: id, summary: description }]
-      ),
-    );
-    return found.flat();
-  });
-  module_pages.set(runtime, pages);
-  return pages;
+const modulesOf = onceForEach(async (runtime): Promise<readonly Page[]> => {
+  const modules = await runtime.modules.list();
+  const found = await Promise.all(
+    modules.map(async ({ id, description }) =>
+      await readPage(id) === undefined ? [] : [{ name: id, summary: description }]
+    ),
+  );
+  return found.flat();
+});
+
+const searchIndexOf = onceForEach(async (_, context) => {
+  const { searchIndex } = await import("../docs/search_index.ts");
+  return await searchIndex((await modulesOf(context)).map(({ name }) => name));
+});
+
+/** Keeps the result for each runtime, whose modules do not change; not a failure. */
+function onceForEach<T>(make: (runtime: Runtime, context: RequestContext) => Promise<T>) {
+  const made = new WeakMap<Runtime, Promise<T>>();
+  return (context: RequestContext): Promise<T> => {
+    const { runtime } = context.server;
+    const known = made.get(runtime);
+    if (known) return known;
+    const result = make(runtime, context);
+    result.catch(() => made.delete(runtime));
+    made.set(runtime, result);
+    return result;
+  };
 }
 
 function wantsHtml({ request }: RequestContext): boolean {
@@ -139,10 +148,10 @@ async function htmlAnswer(
 }
 
 /** Returns the script and style of the pages; without them a page is readable, so a failure is only noted. */
-async function filesOf({ server }: RequestContext) {
+async function filesOf(context: RequestContext) {
   try {
-    return await server.docs?.load() ?? { missing: "This server has no style for its documentation." };
+    return await context.server.docs?.load() ?? { missing: "This server has no style for its documentation." };
   } catch (error) {
-    return { missing: `The style of this page cannot be built. ${errorMessage(error)}` };
+    return { missing: `The style of this page cannot be built. ${reasonOf(error, context)}` };
   }
 }

@@ -46,11 +46,7 @@ async function pageAnswer(context: RequestContext, page: Page, base: string): Pr
   try {
     loaded = await page.load();
   } catch (error) {
-    context.failure = { code: "internal", error: describeError(error) };
-    const reason = error instanceof Deno.errors.NotCapable
-      ? "The server may not read its own files: start it with --allow-read."
-      : `The log of the server has the reason, under ${context.request_id}.`;
-    return introduction(base, 503, `The page cannot be built. ${reason}`);
+    return introduction(base, 503, `The page cannot be built. ${reasonOf(error, context)}`);
   }
   return revalidatedAnswer(context.request, pageHtml(loaded, context.server.basePath), {
     ...BROWSER_HEADERS,
@@ -58,6 +54,14 @@ async function pageAnswer(context: RequestContext, page: Page, base: string): Pr
     "vary": "accept",
     "content-security-policy": PAGE_POLICY,
   });
+}
+
+/** Logs why files cannot be built; returns what a client may know of it. */
+export function reasonOf(error: unknown, context: RequestContext): string {
+  context.failure = { code: "internal", error: describeError(error) };
+  return error instanceof Deno.errors.NotCapable
+    ? "The server may not read its own files: start it with --allow-read."
+    : `The log of the server has the reason, under ${context.request_id}.`;
 }
 
 /** Answers a file of the page or of the documentation. */

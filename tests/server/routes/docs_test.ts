@@ -141,3 +141,22 @@ Deno.test("a page whose style cannot be built says so and is readable", async ()
   assertMatch(html, /<p role="alert">This server has no style/);
   assertStringIncludes(html, "</h1>");
 });
+
+Deno.test("without the right to read files, the index is answered and a page is not found; no failure stays", async () => {
+  const { readTextFile } = Deno;
+  const fetch = open();
+  const denied = open();
+  const notCapable = () => Promise.reject(new Deno.errors.NotCapable("Requires read access to /home/me"));
+  try {
+    Deno.readTextFile = notCapable;
+    for (const path of ["/docs", "/llms.txt", "/docs/search.json"]) {
+      assertEquals((await denied(path)).status, 200, path);
+    }
+    assertStringIncludes(await (await denied("/docs/http")).text(), "start it with --allow-read");
+    Deno.readTextFile = () => Promise.reject(new Error("Too many open files"));
+    assertEquals((await fetch("/docs/search.json")).status, 500);
+  } finally {
+    Deno.readTextFile = readTextFile;
+  }
+  assertStringIncludes(await (await fetch("/docs/search.json")).text(), "tool-calculator");
+});
