@@ -68,8 +68,8 @@ const AS_RECORDED = {
 const SETTLE_MS = 20;
 
 /**
- * Milliseconds after which a turn ends that came to no further entry of its recording: its loop waits for what
- * a replay does not have, or never ends.
+ * Milliseconds after which a turn ends that came to no further entry of its recording: its loop waits for
+ * what a replay does not have, or never ends.
  */
 const NO_PROGRESS_MS = 10_000;
 
