@@ -150,7 +150,8 @@ async function htmlAnswer(
 /** Returns the script and style of the pages; without them a page is readable, so a failure is only noted. */
 async function filesOf(context: RequestContext) {
   try {
-    return await context.server.docs?.load() ?? { missing: "This server has no style for its documentation." };
+    return await context.server.docs?.load() ??
+      { missing: "This server has no style for its documentation." };
   } catch (error) {
     return { missing: `The style of this page cannot be built. ${reasonOf(error, context)}` };
   }
