@@ -113,8 +113,12 @@ browserTest(
         await page.getByRole("log", { name: "Conversation" }).getByText("6 × 7 is 42.").waitFor();
         if ((await places()).includes(key)) throw new Error(await places());
       });
-      await step("a reload asks again, and then it is kept for the tab", async () => {
+      await step("a reload asks again, also after the dialog was closed, and then it is kept", async () => {
         await page.reload();
+        await dialog.waitFor();
+        await page.keyboard.press("Escape");
+        await tabTo(page.getByRole("button", { name: "Enter the key" }));
+        await page.keyboard.press("Enter");
         await box.fill(key);
         await dialog.getByRole("checkbox").press("Space");
         await box.press("Enter");

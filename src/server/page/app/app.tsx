@@ -16,6 +16,8 @@ import { type AppState, type Pane, PANES } from "./state/app_state.ts";
 import { dollars, Elapsed, Status } from "./ui/facts.tsx";
 import { KeyDialog } from "./ui/key_dialog.tsx";
 
+const FIND_KEY = /Mac|iP/.test(navigator.platform) ? "⌘K" : "Ctrl K";
+
 /** The page. */
 export function App({ state }: { state: AppState }) {
   const compared = state.compared.value;
@@ -94,10 +96,10 @@ function Top({ state }: { state: AppState }) {
       <button
         type="button"
         class="plain"
-        aria-label="⌘K: find"
+        aria-label={`${FIND_KEY}: find`}
         onClick={() => state.overlay.value = "palette"}
       >
-        ⌘K
+        {FIND_KEY}
       </button>
       <button type="button" class="plain" aria-label="Light or dark" onClick={() => toggleTheme(state)}>
         ◐
@@ -113,6 +115,12 @@ function Banners({ state }: { state: AppState }) {
       {!state.connected.value && (
         <div class="banner waiting" role="status">
           <p>The connection to the server is lost. Trying again …</p>
+        </div>
+      )}
+      {state.needs_key.value && state.overlay.value !== "key" && (
+        <div class="banner waiting" role="status">
+          <p>This server asks for an API key.</p>
+          <button type="button" onClick={() => state.overlay.value = "key"}>Enter the key</button>
         </div>
       )}
       {problem && state.overlay.value !== "key" && (

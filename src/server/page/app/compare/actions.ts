@@ -73,11 +73,15 @@ export function toggleTheme(state: AppState): void {
   state.setTheme(dark !== isDark() ? null : dark ? "light" : "dark");
 }
 
-/** Does what a key is for; keys without Ctrl are left to what the user types into and to open dialogs. */
+/**
+ * Does what a key is for; keys without Ctrl are left to what the user types into, which Escape leaves, and to
+ * open dialogs.
+ */
 export function onKey(state: AppState, event: KeyboardEvent): void {
   const { key, ctrlKey, metaKey, altKey, target } = event;
   const is_typing = target instanceof HTMLElement &&
     target.closest("input, textarea, select, dialog") !== null;
+  if (key === "Escape" && !event.isComposing && target instanceof HTMLTextAreaElement) target.blur();
   const keys = (ctrlKey || metaKey) && key.toLowerCase() === "k" ? "Ctrl K" : key;
   if (altKey || (keys === key && (ctrlKey || metaKey || is_typing))) return;
   if (state.overlay.value !== null) return;

@@ -10,7 +10,7 @@ const IN_PLACE = [
   ["Ctrl ] and [", "indent lines of the plan, and take it back"],
   ["↑ and ↓", "in the log: the entry before and after; Enter opens it"],
   ["← and →", "what was sent: the call before and after"],
-  ["Esc", "close what is open"],
+  ["Esc", "close what is open; leave the prompt or the plan"],
 ];
 
 /** The dialog with all keys. */
