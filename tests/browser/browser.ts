@@ -26,9 +26,9 @@ export interface Session {
   tabTo(locator: Locator, key?: "Tab" | "Shift+Tab"): Promise<void>;
   /**
    * Checks the page with axe-core in light, dark and phone width; what it finds is a fault. With
-   * `$SCREENSHOTS` it makes a screenshot of each in that folder.
+   * `$SCREENSHOTS` it makes a screenshot of each in that folder. `pane` is the tab that a phone shows.
    */
-  look(state: string): Promise<void>;
+  look(state: string, pane?: "plan" | "log"): Promise<void>;
 }
 
 /** A page of a new profile. */

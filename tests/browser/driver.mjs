@@ -99,12 +99,13 @@ async function tabTo(locator, key = "Tab") {
 
 /**
  * Checks a state of the page with axe-core in light, dark and phone width; what it finds is a fault. Makes a
- * screenshot of each where screenshots are asked for.
+ * screenshot of each where screenshots are asked for. On the phone, `pane` is the tab that is shown.
  */
-async function look(state) {
+async function look(state, pane) {
   for (const { name, viewport, colorScheme } of WAYS) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(viewport);
+    if (name === "phone" && pane !== undefined) await page.getByRole("tab", { name: pane }).click();
     if (screenshots !== null) await page.screenshot({ path: `${screenshots}/${state}-${name}.png` });
     if (!await page.evaluate(() => "axe" in globalThis)) await page.evaluate(axeSource);
     const violations = await page.evaluate(async () => {
@@ -119,6 +120,7 @@ async function look(state) {
       faults.push(`axe: ${state} ${name}: ${id}: ${help}\n${nodes.slice(0, 5).join("\n")}`);
     }
   }
+  if (pane !== undefined) await page.getByRole("tab", { name: "conversation" }).click();
   await page.setViewportSize(DESKTOP);
   await page.emulateMedia({ colorScheme: "light" });
 }

@@ -27,7 +27,7 @@ browserTest(
         await tabTo(button("explain"), "Shift+Tab");
         await page.keyboard.press("Enter");
         await pane.getByRole("row", { name: "tool-calculator" }).waitFor();
-        await look("visit-2-explained");
+        await look("visit-2-explained", "plan");
       });
       await step("it asks before the call, and says its exact input", async () => {
         await tabTo(page.getByRole("textbox", { name: "Prompt" }));

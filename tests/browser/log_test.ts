@@ -99,7 +99,7 @@ browserTest("a limit is raised at its gauge, and the run continues", async (brow
     const raise = page.getByRole("button", { name: "Raise the limit of tool calls" });
     await raise.press("3"); // the pane that a narrow screen shows
     await raise.press("Enter");
-    await look("raise");
+    await look("raise", "log");
     const field = page.getByRole("region", { name: "Log" }).getByRole("textbox", { name: "new limit" });
     await field.fill("1");
     await field.press("Enter");

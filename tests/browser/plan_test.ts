@@ -20,7 +20,7 @@ browserTest(
       const editor = pane.getByRole("textbox", { name: "Plan, as YAML or JSON" });
       await step("the demo plan is there, with a sentence about it", async () => {
         await pane.getByText("✓ 6 modules. May touch nothing outside").waitFor();
-        await look("plan-valid");
+        await look("plan-valid", "plan");
       });
       const demo = await editor.inputValue();
       await step("an error is shown at line 4, and a key leads to it", async () => {
@@ -36,7 +36,7 @@ browserTest(
             : "not in the editor";
         });
         if (before !== demo.slice(0, demo.indexOf("system:"))) throw new Error(before);
-        await look("plan-error");
+        await look("plan-error", "plan");
       });
       await step(
         "Enter continues the indentation, Control and a bracket changes it, undo works",
@@ -64,7 +64,7 @@ browserTest(
         await tabTo(widens);
         await page.keyboard.press("Enter");
         await pane.getByText('hook "hooks-approval" was removed').waitFor();
-        await look("plan-widens");
+        await look("plan-widens", "plan");
       });
       await step("another plan is explained, and the changes are kept", async () => {
         const plans = pane.getByRole("combobox", { name: "Plan" });
@@ -73,7 +73,7 @@ browserTest(
         await page.keyboard.press("Enter");
         await pane.getByRole("row", { name: "tool-calculator" }).getByText("touch nothing outside").waitFor();
         await pane.getByText("✓ 5 modules.").waitFor();
-        await look("plan-explained");
+        await look("plan-explained", "plan");
         await plans.selectOption({ label: "demo, your changes" });
         await pane.getByRole("combobox", { name: "Plan" }).getByText("demo, changed").waitFor({
           state: "attached",

@@ -131,7 +131,7 @@ function verdictOf(
     return ["✗", "failed", `${errors} ${errors === 1 ? "error" : "errors"}: this plan would be refused`];
   }
   if (explanation) return ["✓", "done", visible(planSentence(explanation))];
-  return phase === "valid"
+  return phase === "valid" && plan.text.value.trim() === ""
     ? ["○", "muted", "No plan: a run uses the one of its conversation, or else the server's own."]
     : ["…", "muted", "checking"];
 }
