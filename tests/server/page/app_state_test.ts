@@ -82,10 +82,12 @@ Deno.test("a key that is refused is asked for again, and one that is right opens
   const { state, storage } = pageOf(preamp.fetch);
   await state.start("");
   assertEquals([state.needs_key.value, state.overlay.value, state.problem.value], [true, "key", null]);
+  await state.useKey("pk_…", true);
+  assertEquals(state.problem.value, "A key is a word of ASCII letters, digits and signs: copy it again");
   await state.useKey("wrong", true);
-  assertEquals([state.needs_key.value, state.problem.value], [true, "The server does not know this key."]);
+  assertEquals([state.overlay.value, state.problem.value], ["key", "The server does not know this key."]);
   await state.useKey("right", false);
-  assertEquals([state.needs_key.value, state.plan.name.value], [false, "demo"]);
+  assertEquals([state.needs_key.value, state.overlay.value, state.plan.name.value], [false, null, "demo"]);
   assertEquals([...storage.values()].filter((value) => /right|wrong/.test(value)), []);
 });
 
@@ -191,4 +193,124 @@ Deno.test("the colours that the user chose are kept for the tab, until the syste
   assertEquals(pageOf(() => Response.json({}), Object.fromEntries(storage)).state.theme.value, "dark");
   state.setTheme(null);
   assertEquals([...storage], []);
+});
+
+/** A fetch whose requests that `holds` accepts wait for `go`; `signals` are those of all requests. */
+function gate(fetch: Fetch, holds: (request: Request) => boolean) {
+  const { promise, resolve: go } = Promise.withResolvers<void>();
+  const signals: AbortSignal[] = [];
+  const gated = async (request: Request) => {
+    signals.push(request.signal);
+    if (holds(request)) await promise;
+    const response = await fetch(request);
+    const { signal } = request; // as in a browser, it ends the body too
+    return new Response(response.body?.pipeThrough(new TransformStream(), { signal }), response);
+  };
+  return { fetch: gated, go, signals };
+}
+
+Deno.test("of two runs that are opened in a row the last one is shown, whatever is answered first", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const setup = pageOf(preamp.fetch).state;
+  const [first, second] = [
+    await setup.client.run({ prompt: "one" }),
+    await setup.client.run({ prompt: "two" }),
+  ];
+  const { fetch, go } = gate(preamp.fetch, ({ url }) => url.endsWith(first.id));
+  const { state } = pageOf(fetch);
+  const opening = state.attempt(() => state.openRun(first.id));
+  await state.openRun(second.id);
+  go();
+  assertEquals([await opening, state.problem.value], [false, null]);
+  assertEquals([state.current.value?.id, state.conversation.value.length], [second.id, 1]);
+});
+
+Deno.test("a run that starts late is not shown in a conversation that was opened since, and never twice", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { id } = await pageOf(preamp.fetch).state.client.run({ prompt: "other" });
+  const { fetch, go } = gate(
+    preamp.fetch,
+    ({ url, method }) => method === "POST" && url.endsWith("/v1/runs"),
+  );
+  const { state } = pageOf(fetch);
+  await state.start("");
+  const running = state.run();
+  state.prompt.value = "again, by a second click";
+  await state.run();
+  assertEquals([state.is_starting.value, state.prompt.value], [true, "again, by a second click"]);
+  await state.openRun(id);
+  go();
+  await running;
+  assertEquals(state.conversation.value.map((view) => view.id), [id]);
+  assertEquals((await state.client.listRuns()).data.length, 2);
+});
+
+Deno.test("the streams of what is not shown any more are closed, and it can be opened again", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { fetch, signals } = gate(preamp.fetch, () => false);
+  const { state } = pageOf(fetch);
+  await state.start("");
+  const running = state.run();
+  await until(state.open_questions, ({ length }) => length > 0);
+  const { id } = state.current.value!;
+  state.newConversation();
+  await running;
+  assertEquals([state.problem.value, state.open_questions.value], [null, []]);
+  assertEquals(signals.filter(({ aborted }) => aborted).length, 1);
+  await state.openRun(id);
+  await until(state.open_questions, ({ length }) => length > 0);
+  state.closeDeleted(state.current.value!.run.value!.session_id);
+  assertEquals([state.conversation.value, state.current.value], [[], null]);
+  await state.client.cancel(id, "immediate");
+});
+
+Deno.test("a run that ended stays ended when an older run object comes later", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state } = pageOf(async (request) => {
+    const response = await preamp.fetch(request);
+    if (!new URL(request.url).search.includes("session_id") || state.conversation.value.length === 0) {
+      return response;
+    }
+    const { data: [run], next_cursor } = await response.json();
+    return Response.json({ data: [{ ...run, status: "running" }], next_cursor });
+  });
+  await state.start("");
+  const view = await runDemo(state);
+  const { announcement } = state;
+  announcement.value = "";
+  await state.openRun(view.id);
+  assertEquals([state.current.value === view, view.status.value, state.active.value], [
+    true,
+    "completed",
+    null,
+  ]);
+  assertEquals([view.run.value?.status, announcement.value], ["completed", ""]);
+});
+
+Deno.test("the run in progress is steered and cancelled, not one of its session that waits", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state } = pageOf(preamp.fetch);
+  const plan = {
+    session: { orchestrator: "loop-streaming", context: "context-simple" },
+    providers: [{ module: "provider-mock", config: { responses: [{ text: "late", delay_ms: 600_000 }] } }],
+  };
+  const { id, session_id } = await state.client.start({ prompt: "one", plan });
+  const { id: later } = await state.client.start({ prompt: "two", plan, session_id, if_busy: "queue" });
+  await state.openRun(later);
+  assertEquals([state.current.value?.id, state.active.value?.id], [later, id]);
+  await state.client.cancel(later, "immediate");
+  await state.client.cancel(id, "immediate");
+  await until(state.active, (view) => view === null);
+});
+
+Deno.test("a second click on an answer is no failure", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state } = pageOf(preamp.fetch);
+  await state.start("");
+  const running = state.run();
+  await until(state.open_questions, ({ length }) => length > 0);
+  const [question] = state.open_questions.value;
+  await Promise.all([state.answer(question!, "deny"), state.answer(question!, "deny")]);
+  assertEquals([state.problem.value, state.announcement.value], [null, "Answered: deny"]);
+  await running;
 });

@@ -56,10 +56,8 @@ export const ACTIONS: readonly Action[] = [
 ];
 
 /** Returns the shown run that has not ended, the newest first. */
-function activeRun({ compared, conversation }: AppState): RunView | undefined {
-  const { left, right } = compared.value ?? {};
-  const shown = left && right ? [left, right] : conversation.value;
-  return shown.findLast(({ status }) => !hasEnded(status.value));
+function activeRun({ shown }: AppState): RunView | undefined {
+  return shown.value.findLast(({ status }) => !hasEnded(status.value));
 }
 
 /** Moves the focus once the pane is shown. */
@@ -80,11 +78,11 @@ export function toggleTheme(state: AppState): void {
 export function onKey(state: AppState, event: KeyboardEvent): void {
   const { key, ctrlKey, metaKey, altKey, target } = event;
   const is_typing = target instanceof HTMLElement &&
-    target.closest("input, textarea, select, dialog") !== null;
+    target.closest("input, textarea, select") !== null;
   if (key === "Escape" && !event.isComposing && target instanceof HTMLTextAreaElement) target.blur();
   const keys = (ctrlKey || metaKey) && key.toLowerCase() === "k" ? "Ctrl K" : key;
   if (altKey || (keys === key && (ctrlKey || metaKey || is_typing))) return;
-  if (state.overlay.value !== null) return;
+  if (document.querySelector("dialog") !== null) return; // open, with the focus anywhere
   const action = ACTIONS.find((action) => action.keys === keys && (action.when?.(state) ?? true));
   if (!action) return;
   event.preventDefault();

@@ -98,11 +98,15 @@ function RunRow({ state, history, run }: { state: AppState; history: History; ru
       await action();
       state.overlay.value = null;
     });
+  const remove = async () => {
+    await history.deleteRun(id);
+    state.closeDeleted(id);
+  };
   return (
     <Row
       title={titleOf(run)}
       onOpen={() => open(() => state.openRun(id))}
-      onDelete={hasEnded(status) ? () => state.attempt(() => history.deleteRun(id)) : null}
+      onDelete={hasEnded(status) ? () => state.attempt(remove) : null}
       what="run with its log"
       more={other !== id && (
         <button
@@ -135,11 +139,15 @@ function SessionItem({ state, history, session }: {
       await state.openSession(id);
       state.overlay.value = null;
     });
+  const remove = async () => {
+    await history.deleteSession(id);
+    state.closeDeleted(id);
+  };
   return (
     <Row
       title={nameOf(session)}
       onOpen={open}
-      onDelete={() => state.attempt(() => history.deleteSession(id))}
+      onDelete={() => state.attempt(remove)}
       what="session with its runs and logs"
     >
       <Status status={status.status} />

@@ -15,6 +15,7 @@ export function Conversation({ state }: { state: AppState }) {
     <>
       <h2 class="hidden-text">Conversation</h2>
       <Scroll follow={state.current.value === runs.at(-1)}>
+        {state.has_earlier.value && <p class="empty">The history has earlier runs of this session.</p>}
         {runs.length === 0
           ? <Empty state={state} />
           : runs.map((view) => <RunPart state={state} view={view} key={view.id} />)}
@@ -156,7 +157,8 @@ function RunEnd({ state, view }: { state: AppState; view: RunView }) {
 }
 
 function Composer({ state }: { state: AppState }) {
-  const active = state.is_active.value;
+  const active = state.active.value;
+  const starting = state.is_starting.value;
   const box = useRef<HTMLTextAreaElement>(null);
   useEffect(() => box.current?.focus(), []);
   const onKeyDown = (event: KeyboardEvent) => {
@@ -184,10 +186,12 @@ function Composer({ state }: { state: AppState }) {
         onKeyDown={onKeyDown}
       />
       <div class="row">
-        <button type="submit" class="primary">{active ? "Steer" : "Run"} ⏎</button>
+        <button type="submit" class="primary" aria-disabled={starting}>
+          {starting ? "Starting …" : active ? "Steer ⏎" : "Run ⏎"}
+        </button>
         {active && (
           <button type="button" onClick={() => state.cancel()}>
-            {state.conversation.value.at(-1)?.cancelling.value ? "Cancel at once" : "Cancel"} ■
+            {active.cancelling.value ? "Cancel at once" : "Cancel"} ■
           </button>
         )}
         <span class="spread" />

@@ -100,9 +100,7 @@ function LimitCard({ state, question, limit }: {
   limit: NonNullable<Question["limit"]>;
 }) {
   const card = useFocusAfter();
-  const money = limit.name === "max_cost_usd";
   const [value, setValue] = useState(String(Number(limit.value) * 2));
-  const raise = () => state.raiseLimit(limit.name, money ? value : Number(value), question.run_id);
   return (
     <form
       ref={card}
@@ -110,7 +108,7 @@ function LimitCard({ state, question, limit }: {
       aria-label={question.prompt}
       onSubmit={(event) => {
         event.preventDefault();
-        raise();
+        state.raiseLimit(question.run_id, limit.name, value);
       }}
     >
       <div class="row">

@@ -25,6 +25,7 @@ export function Limits({ state, view }: { state: AppState; view: RunView }) {
           {active && raised === gauge.name && (
             <RaiseForm
               state={state}
+              view={view}
               gauge={gauge}
               onDone={() => setRaised(null)}
             />
@@ -70,7 +71,12 @@ function GaugeRow(
   );
 }
 
-function RaiseForm({ state, gauge, onDone }: { state: AppState; gauge: Gauge; onDone: () => void }) {
+function RaiseForm({ state, view, gauge, onDone }: {
+  state: AppState;
+  view: RunView;
+  gauge: Gauge;
+  onDone: () => void;
+}) {
   const [value, setValue] = useState(String(gauge.value * 2));
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -84,8 +90,7 @@ function RaiseForm({ state, gauge, onDone }: { state: AppState; gauge: Gauge; on
       class="row"
       onSubmit={async (event) => {
         event.preventDefault();
-        const money = gauge.name === "max_cost_usd";
-        if (await state.raiseLimit(gauge.name, money ? value : Number(value))) onDone();
+        if (await state.raiseLimit(view.id, gauge.name, value)) onDone();
       }}
       onKeyDown={(event) => event.key === "Escape" && onDone()}
     >

@@ -66,8 +66,13 @@ export class AppState {
   readonly #host: Host;
   #key: string | undefined;
   readonly #views = new Map<string, RunView>();
-  readonly #following = new Map<string, AbortController>();
+  readonly #following = new Map<RunView, AbortController>();
   readonly #refreshing = new Set<RunView>();
+  readonly #answering = new Set<string>();
+  /** Grows whenever something else is opened. */
+  #visit = 0;
+  /** What is opened again once there is a key. */
+  #place = "";
 
   /** False while the connection of a stream is lost. */
   readonly connected: Signal<boolean> = signal(true);
@@ -86,6 +91,10 @@ export class AppState {
   readonly prompt: Signal<string> = signal(DEMO_PROMPT);
   /** Runs of the open session, the oldest first. */
   readonly conversation: Signal<readonly RunView[]> = signal([]);
+  /** Whether the session has earlier runs, which only the history shows. */
+  readonly has_earlier: Signal<boolean> = signal(false);
+  /** Whether a run was asked for and has no entry yet: a second one would be another conversation. */
+  readonly is_starting: Signal<boolean> = signal(false);
   /** The run whose log is shown. */
   readonly current: Signal<RunView | null> = signal(null);
   /** Entry that is selected in the log. */
@@ -96,19 +105,21 @@ export class AppState {
   readonly what_if: Signal<WhatIf | null> = signal(null);
   readonly theme: Signal<Theme>;
 
-  /** Whether a run of the conversation has not ended. */
-  readonly is_active: ReadonlySignal<boolean> = computed(() => {
-    const last = this.conversation.value.at(-1);
-    return last !== undefined && !hasEnded(last.status.value);
-  });
-  /** Questions that wait for an answer. */
-  readonly open_questions: ReadonlySignal<readonly Question[]> = computed(() => {
+  /** The runs on the screen. */
+  readonly shown: ReadonlySignal<readonly RunView[]> = computed(() => {
     const { left, right } = this.compared.value ?? {};
-    const views = left && right ? [left, right] : this.conversation.value.slice(-1);
-    return views.filter((view) => !hasEnded(view.status.value)).flatMap((view) =>
-      view.questions.value.filter(({ status }) => status === "pending")
-    );
+    return left && right ? [left, right] : this.conversation.value;
   });
+  /** The run of the conversation that has not ended; others of its session wait for it. */
+  readonly active: ReadonlySignal<RunView | null> = computed(() =>
+    this.conversation.value.find(({ status }) => !hasEnded(status.value)) ?? null
+  );
+  /** Questions that wait for an answer. */
+  readonly open_questions: ReadonlySignal<readonly Question[]> = computed(() =>
+    this.shown.value.filter(({ status }) => !hasEnded(status.value)).flatMap(({ questions }) =>
+      questions.value.filter(({ status }) => status === "pending")
+    )
+  );
 
   constructor(host: Host) {
     this.#host = host;
@@ -144,23 +155,47 @@ export class AppState {
 
   /** Uses a key from now on; `keep` keeps it until the tab is closed. */
   async useKey(key: string, keep: boolean): Promise<void> {
-    this.#key = key.trim();
+    const text = key.trim();
+    if (!/^[\x21-\x7e]+$/.test(text)) {
+      this.problem.value = "A key is a word of ASCII letters, digits and signs: copy it again";
+      return;
+    }
+    this.#key = text;
     this.needs_key.value = false;
-    if (keep) this.#host.storage.setItem(KEY, this.#key);
+    this.overlay.value = null;
+    if (keep) this.#host.storage.setItem(KEY, text);
     else this.#host.storage.removeItem(KEY);
     await this.start(this.#place);
   }
-
-  #place = "";
 
   #setPlace(place: string): void {
     this.#place = place;
     this.#host.setPlace(place);
   }
 
+  /** Begins to open something. The returned function throws once something else was opened since. */
+  #begin(): () => void {
+    const visit = ++this.#visit;
+    this.is_starting.value = false; // a run that was asked for will not be shown
+    return () => {
+      if (visit !== this.#visit) throw new DOMException("Something else was opened", "AbortError");
+    };
+  }
+
+  /** Forgets runs that are not shown and ends their streams: a browser has six connections to a server. */
+  #release(): void {
+    const kept = new Set([...this.conversation.value, ...this.shown.value, this.what_if.value?.view]);
+    for (const [id, view] of this.#views) {
+      if (kept.has(view)) continue;
+      this.#views.delete(id);
+      this.#following.get(view)?.abort();
+    }
+  }
+
   /** What the next run sends: prompt, plan, and the session of the conversation if there is one. */
   get request(): RunRequest {
-    const session_id = this.conversation.value.at(-1)?.run.value?.session_id;
+    const last = this.conversation.value.at(-1);
+    const session_id = last?.run.value?.session_id ?? last?.thread.value?.session_id;
     const plan = this.plan.choice(session_id !== undefined);
     return { prompt: this.prompt.value, ...plan, ...(session_id ? { session_id } : {}) };
   }
@@ -183,39 +218,54 @@ export class AppState {
 
   /** Starts an empty conversation. */
   newConversation(): void {
+    this.#begin();
     this.conversation.value = [];
+    this.has_earlier.value = false;
     this.current.value = null;
     this.compared.value = null;
     this.selected_seq.value = null;
     this.#setPlace("");
+    this.#release();
+  }
+
+  /** Closes what is shown if the run or session that was deleted is part of it. */
+  closeDeleted(id: string): void {
+    const is_shown = [...this.conversation.value, ...this.shown.value].some((view) =>
+      view.id === id || view.run.value?.session_id === id
+    );
+    if (is_shown) this.newConversation();
   }
 
   /** Runs the prompt, in the session of the conversation if there is one. */
   async run(): Promise<void> {
     const prompt = this.prompt.value;
-    if (prompt.trim() === "") return;
-    const last = this.conversation.value.at(-1);
-    if (last && !hasEnded(last.status.value)) return await this.steer(prompt);
+    if (prompt.trim() === "" || this.is_starting.value) return;
+    if (this.active.value) return await this.steer(prompt);
     const name = prompt.replace(/\s+/g, " ").slice(0, MAX_NAME);
     const body = { ...this.request, metadata: { name } };
     const { value: text } = this.plan.text;
+    const check = this.#begin();
+    let has_started = false;
+    this.is_starting.value = true;
     this.prompt.value = "";
     this.announcement.value = "Running";
-    const started = await this.attempt(() =>
-      this.follow(body, (view) => {
+    await this.attempt(() =>
+      this.#follow(body, (view) => {
+        has_started = true;
         this.plan.ran(text);
-        this.#show(view);
+        check();
+        this.is_starting.value = false;
+        this.compared.value = null;
+        this.conversation.value = [...this.conversation.value, view];
+        this.select(view);
       }).catch((error) => {
-        this.plan.refuse(error);
+        if (!has_started) this.plan.refuse(error);
         throw error;
       })
     );
-    if (!started && this.prompt.value === "") this.prompt.value = prompt;
-  }
-
-  #show(view: RunView): void {
-    this.conversation.value = [...this.conversation.value, view];
-    this.select(view);
+    if (has_started) return;
+    this.is_starting.value = false;
+    if (this.prompt.value === "") this.prompt.value = prompt;
   }
 
   /** Shows a run's log. */
@@ -227,15 +277,22 @@ export class AppState {
 
   /** Shows a run in the conversation of its session, and follows it. */
   async openRun(id: string): Promise<void> {
+    const check = this.#begin();
     const run = await this.client.getRun(id);
-    const { data } = await this.client.listRuns({ session_id: run.session_id, limit: MAX_RUNS });
+    const { data, next_cursor } = await this.client.listRuns({
+      session_id: run.session_id,
+      limit: MAX_RUNS,
+    });
+    check();
     const runs = data.some((other) => other.id === id) ? [...data].reverse() : [run];
-    const views = runs.map((run) => this.#viewOf(run.id, run));
+    const views = runs.map((run) => this.#viewOf(run));
     this.compared.value = null;
     this.conversation.value = views;
-    this.prompt.value = "";
+    this.has_earlier.value = next_cursor !== null;
+    if (this.prompt.value === DEMO_PROMPT) this.prompt.value = "";
     this.select(views.find((view) => view.id === id)!);
-    for (const view of views) this.#load(view.id);
+    this.#release();
+    for (const view of views) this.#load(view);
     if (this.what_if.value === null) await this.plan.chooseRun(id, run.plan_hash);
   }
 
@@ -248,14 +305,17 @@ export class AppState {
 
   /** Shows two runs side by side, and follows them. */
   async compare(left: string, right: string): Promise<void> {
-    await Promise.all([left, right].map((id) => this.client.getRun(id))); // fails before anything is shown
-    const compared = new Comparison(this.#viewOf(left), this.#viewOf(right));
+    const check = this.#begin();
+    const runs = await Promise.all([this.client.getRun(left), this.client.getRun(right)]);
+    check();
+    const compared = new Comparison(this.#viewOf(runs[0]), this.#viewOf(runs[1]));
     this.compared.value = compared;
     this.current.value = compared.right;
     this.selected_seq.value = null;
     this.#setPlace(`#/compare/${left}/${right}`);
-    this.#load(left);
-    this.#load(right);
+    this.#release();
+    this.#load(compared.left);
+    this.#load(compared.right);
     compared.plans.value = await this.#comparePlans(left, right);
   }
 
@@ -274,7 +334,9 @@ export class AppState {
     const before = this.what_if.value?.before ?? { name: plan.name.value, is_draft: plan.is_changed.value };
     await this.attempt(async () => {
       if (!this.conversation.value.includes(view)) await this.openRun(view.id);
+      const check = this.#begin();
       await plan.choose(view.id);
+      check();
       if (draft !== undefined) plan.edit(draft);
       this.what_if.value = { view, seq, before };
       this.compared.value = null;
@@ -286,21 +348,21 @@ export class AppState {
 
   /** Starts the run from the entry, with the plan of the editor if it was changed, and compares both. */
   async runWhatIf(): Promise<void> {
+    if (this.is_starting.value) return;
     const { view, seq } = this.what_if.value!;
     const { text, is_changed } = this.plan;
-    const attempt = async () => {
-      const body = { from_event: seq, ...(is_changed.value ? { plan: text.value } : {}) };
-      const { id } = await this.client.rerun(view.id, body);
+    const body = { from_event: seq, ...(is_changed.value ? { plan: text.value } : {}) };
+    this.is_starting.value = true;
+    await this.attempt(async () => {
+      const { id } = await this.client.rerun(view.id, body).catch((error) => {
+        this.plan.refuse(error);
+        throw error;
+      });
       this.what_if.value = null;
       this.pane.value = "conversation";
       await this.compare(view.id, id);
-    };
-    await this.attempt(() =>
-      attempt().catch((error) => {
-        this.plan.refuse(error);
-        throw error;
-      })
-    );
+    });
+    this.is_starting.value = false;
   }
 
   /** Puts back the plan that the editor had. */
@@ -317,14 +379,15 @@ export class AppState {
     else this.#host.storage.removeItem(THEME);
   }
 
-  #load(id: string): void {
-    this.attempt(() => this.follow(id));
+  #load(view: RunView): void {
+    this.#follow(view).catch((error) => this.#fail(error));
   }
 
-  #viewOf(id: string, run: Run | null = null): RunView {
-    let view = this.#views.get(id);
-    if (!view) this.#views.set(id, view = new RunView(id));
-    if (run) {
+  /** Returns the view of a run; its entries are newer than a run object that was asked for. */
+  #viewOf(run: Run): RunView {
+    let view = this.#views.get(run.id);
+    if (!view) this.#views.set(run.id, view = new RunView(run.id));
+    if (view.count.value === 0) {
       view.run.value = run;
       view.status.value = run.status;
     }
@@ -332,14 +395,14 @@ export class AppState {
   }
 
   /**
-   * Receives the entries of a new run, or of one that exists, until it ends. `onStart` is called with the
-   * view of a new run once it has its first entry.
+   * Receives the entries of a new run, or of a view, until the run ends. `onStart` is called with the view of
+   * a new run once it has its first entry.
    */
-  async follow(target: RunRequest | string, onStart: (view: RunView) => void = () => {}): Promise<void> {
-    let view = typeof target === "string" ? this.#viewOf(target) : undefined;
-    if (view && this.#following.has(view.id)) return;
+  async #follow(target: RunRequest | RunView, onStart: (view: RunView) => void = () => {}): Promise<void> {
+    let view = target instanceof RunView ? target : undefined;
+    if (view && (this.#following.has(view) || view.ended.value !== null)) return;
     const controller = new AbortController();
-    if (view) this.#following.set(view.id, controller);
+    if (view) this.#following.set(view, controller);
     let waiting: Entry[] = [];
     const flush = () => {
       const entries = waiting;
@@ -347,11 +410,12 @@ export class AppState {
       if (entries.length > 0) this.#add(view!, entries);
     };
     try {
-      const after = view?.entries.at(-1)?.seq ?? 0;
-      for await (const entry of this.client.stream(target, { after, signal: controller.signal })) {
+      const options = { after: view?.entries.at(-1)?.seq ?? 0, signal: controller.signal };
+      for await (const entry of this.client.stream(view?.id ?? target as RunRequest, options)) {
         if (!view) {
-          view = this.#viewOf(entry.run_id);
-          this.#following.set(view.id, controller);
+          view = this.#views.get(entry.run_id) ?? new RunView(entry.run_id);
+          this.#views.set(view.id, view);
+          this.#following.set(view, controller);
           onStart(view);
         }
         if (waiting.push(entry) === 1) this.#host.nextFrame(flush);
@@ -360,97 +424,115 @@ export class AppState {
       this.connected.value = true; // the stream has ended, or its failure is reported
       flush();
       if (view) {
-        this.#following.delete(view.id);
-        this.#refresh(view);
+        this.#following.delete(view);
+        if (!controller.signal.aborted) this.#refresh(view);
       }
     }
   }
 
   #add(view: RunView, entries: readonly Entry[]): void {
+    const had_ended = hasEnded(view.status.value);
     view.add(entries);
     if (entries.some(({ event }) => CHANGES_RUN.test(event))) this.#refresh(view);
-    for (const { event, data } of entries) {
-      if (event === "approval:required") this.announcement.value = `Question: ${data.prompt}`;
-      if (event === "run:end") this.announcement.value = `Run ${(data.run as Run).status}`;
-    }
+    if (had_ended) return; // the log of an earlier run: nothing of it is news
+    const asked = entries.findLast(({ event }) => event === "approval:required")?.data;
+    const open = view.questions.value.find(({ id, status }) =>
+      id === asked?.approval_id && status === "pending"
+    );
+    if (open) this.announcement.value = `Question: ${open.prompt}`;
+    if (hasEnded(view.status.value)) this.announcement.value = `Run ${view.status.value}`;
+  }
+
+  /** Takes a run object, unless that of the end is there: it may come later than the entry with it. */
+  #take(view: RunView, run: Run): void {
+    if (view.ended.value === null) view.run.value = run;
   }
 
   /** Fetches the run object, at most once in a while. */
   #refresh(view: RunView): void {
-    const is_final = () => view.run.value !== null && hasEnded(view.run.value.status);
-    if (is_final() || this.#refreshing.has(view)) return;
+    if (view.ended.value !== null || this.#refreshing.has(view)) return;
     this.#refreshing.add(view);
     const fetchRun = async () => {
       this.#refreshing.delete(view);
-      if (is_final()) return; // the entry of the end had it
-      await this.client.getRun(view.id).then((run) => {
-        if (!is_final()) view.run.value = run;
-      }, () => {}); // the stream says that the server is lost
+      if (view.ended.value !== null) return;
+      await this.client.getRun(view.id).then(
+        (run) => this.#take(view, run),
+        () => {}, // the stream says that the server is lost
+      );
     };
     setTimeout(fetchRun, view.run.value ? REFRESH_MS : 0);
   }
 
-  /** Answers a question with one of its options, or `allow` or `deny`. */
+  /** Answers a question with one of its options, or `allow` or `deny`; a second click does nothing. */
   async answer(question: Question, decision: string, reason?: string): Promise<void> {
-    await this.attempt(() => this.client.answer(question, decision, reason || undefined));
+    if (this.#answering.has(question.id)) return;
+    this.#answering.add(question.id);
+    if (await this.attempt(() => this.client.answer(question, decision, reason || undefined))) {
+      this.announcement.value = `Answered: ${decision}`;
+    }
+    this.#answering.delete(question.id);
   }
 
-  /** Raises a limit of a run. */
-  async raiseLimit(
-    name: string,
-    value: string | number,
-    run_id = this.current.value?.id,
-  ): Promise<boolean> {
-    return run_id !== undefined && await this.attempt(async () => {
-      this.#viewOf(run_id).run.value = await this.client.raiseLimits(run_id, { [name]: value });
+  /** Raises a limit of a run: to what the user typed. */
+  raiseLimit(run_id: string, name: string, typed: string): Promise<boolean> {
+    const value = name === "max_cost_usd" ? typed : Number(typed);
+    return this.attempt(async () => {
+      const run = await this.client.raiseLimits(run_id, { [name]: value });
+      const view = this.#views.get(run_id);
+      if (view) this.#take(view, run);
     });
   }
 
   /** Sends a text that the agent reads with its next model call. */
   async steer(text: string): Promise<void> {
-    const view = this.conversation.value.at(-1);
-    if (view && await this.attempt(() => this.client.steer(view.id, text))) this.prompt.value = "";
+    const view = this.active.value;
+    if (!view) return;
+    this.prompt.value = "";
+    const is_sent = await this.attempt(() => this.client.steer(view.id, text));
+    if (!is_sent && this.prompt.value === "") this.prompt.value = text;
   }
 
   /** Cancels a run in progress: the second time at once. */
-  async cancel(view = this.conversation.value.at(-1)): Promise<void> {
+  async cancel(view = this.active.value): Promise<void> {
     if (!view) return;
     await this.attempt(() => this.client.cancel(view.id, view.cancelling.value ? "immediate" : "graceful"));
   }
 
   /** Puts back the files that a run has changed; says which. */
-  async undo(view: RunView): Promise<Data | null> {
-    let result: Data | null = null;
-    await this.attempt(async () => {
-      result = await this.client.undo(view.id);
-    });
-    return result;
+  undo({ id }: RunView): Promise<Data | null> {
+    return this.#result(() => this.client.undo(id));
   }
 
   /** Replays a run; says whether the agent does the same. */
-  async replay(view: RunView): Promise<Data | null> {
+  replay({ id }: RunView): Promise<Data | null> {
+    return this.#result(() => this.client.replay(id));
+  }
+
+  async #result(action: () => Promise<Data>): Promise<Data | null> {
     let result: Data | null = null;
-    await this.attempt(async () => {
-      result = await this.client.replay(view.id);
-    });
+    await this.attempt(async () => result = await action());
     return result;
   }
 
-  /** Does something; a failure becomes `problem`, a missing key `needs_key`. Returns whether it worked. */
+  /** Does something; a failure becomes `problem`, a missing key a question. Returns whether it worked. */
   async attempt(action: () => Promise<unknown>): Promise<boolean> {
     try {
       await action();
       this.problem.value = null;
       return true;
     } catch (error) {
-      if (error instanceof PreampApiError && error.status === 401) {
-        this.needs_key.value = true;
-        this.overlay.value = "key";
-        this.problem.value = this.#key ? "The server does not know this key." : null;
-      } else if (!(error instanceof DOMException && error.name === "AbortError")) {
-        this.problem.value = sentenceOf(error);
-      }
+      this.#fail(error);
       return false;
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (error instanceof PreampApiError && error.status === 401) {
+      this.needs_key.value = true;
+      this.overlay.value = "key";
+      this.problem.value = this.#key ? "The server does not know this key." : null;
+    } else if (!(error instanceof DOMException && error.name === "AbortError")) {
+      this.problem.value = sentenceOf(error);
     }
   }
 }

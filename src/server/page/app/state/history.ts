@@ -25,6 +25,7 @@ class List<Item extends { readonly id: string }> {
   readonly #fetch: (query: { limit: number; cursor?: string }) => Promise<Page<Item>>;
   readonly items: Signal<readonly Item[]> = signal([]);
   readonly #cursor = signal<string | null>(null);
+  #round = 0;
 
   constructor(fetch: (query: { limit: number; cursor?: string }) => Promise<Page<Item>>) {
     this.#fetch = fetch;
@@ -35,9 +36,12 @@ class List<Item extends { readonly id: string }> {
     return this.#cursor;
   }
 
+  /** Loads the first page, or the next one; an answer that comes after a later request is dropped. */
   async load(more: boolean): Promise<void> {
+    const round = ++this.#round;
     const cursor = more ? this.#cursor.value : null;
     const { data, next_cursor } = await this.#fetch({ limit: PAGE, ...(cursor === null ? {} : { cursor }) });
+    if (round !== this.#round) return;
     const known = new Set(data.map(({ id }) => id));
     this.items.value = [...(more ? this.items.value.filter(({ id }) => !known.has(id)) : []), ...data];
     this.#cursor.value = next_cursor;

@@ -173,9 +173,11 @@ export class PlanDraft {
    * the editor has that plan already.
    */
   async chooseRun(id: string, plan_hash: unknown): Promise<void> {
+    const choice = ++this.#choice;
     const { value: text } = this.text;
     const check = text.trim() === "" ? {} : await this.#client.plans("check", this.#input);
-    if (check.plan_hash !== plan_hash && this.text.value === text) await this.choose(id);
+    if (choice !== this.#choice || this.text.value !== text) return;
+    if (check.plan_hash !== plan_hash) await this.choose(id);
   }
 
   #take(loaded: string, name: string | null, text: string): void {

@@ -14,7 +14,6 @@ export function KeyDialog({ state }: { state: AppState }) {
         class="body"
         onSubmit={(event) => {
           event.preventDefault();
-          close();
           state.useKey(key, keep);
         }}
       >
