@@ -1,4 +1,5 @@
 /** What models were sent: the requests that a replay computes are those that the providers received. */
+import { setImmediate } from "node:timers";
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import * as contextSummarizing from "../../modules/context-summarizing/mod.ts";
 import * as providerMock from "../../modules/provider-mock/mod.ts";
@@ -9,7 +10,7 @@ import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { toolTokens } from "../../src/sdk/token_estimate.ts";
 import type { ChatRequest, Coordinator, JsonObject, Module, Provider } from "../../src/sdk/types.ts";
-import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { CALLER, replayed, type Service, service, STRANGER, type TestPlan } from "../support/runs.ts";
 import { type TestModule, tool } from "../support/sessions.ts";
 import { agentsKit, planOf, script, sum, tasks } from "../support/sub_agents.ts";
@@ -150,6 +151,18 @@ Deno.test("requests() have the system text that the run had, and are pages", asy
   assertEquals(await page({ cursor: 1, limit: 1 }), { data: requests.slice(1), next_cursor: null });
   assertEquals(await page({ seq: requests[1]!.seq }), { data: requests.slice(1), next_cursor: null });
   assertEquals(await page({ seq: 1 }), { data: [], next_cursor: null });
+});
+
+Deno.test("requests() of many calls let the process do other work between them", async () => {
+  const responses = Array.from({ length: 30 }, () => ({ tool_calls: [{ name: "a", arguments: {} }] }));
+  const { service, run } = await play({
+    plan: { providers: [mock(...responses, "done")], tools: [tool("a")] },
+  });
+  let [done, turns] = [false, 0];
+  const page = service.runs.requests(CALLER, run.id).finally(() => done = true);
+  for (; !done; turns++) await new Promise((resolve) => void setImmediate(resolve));
+  assertEquals((await page).data.length, 31);
+  assert(turns > 30, `${turns} turns of the event loop`);
 });
 
 Deno.test("requests() have those of sub-agents, running ones too, in the order of the calls", async () => {

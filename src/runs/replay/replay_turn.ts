@@ -73,6 +73,11 @@ const SETTLE_MS = 20;
  */
 const NO_PROGRESS_MS = 10_000;
 
+/** Lets the process do its other work: a replay of many calls waits for nothing. */
+function othersFirst(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
+}
+
 /** A clock whose waits end at once and whose deadlines never pass. */
 export class InstantClock implements HostClock {
   #now_ms: number;
@@ -92,7 +97,7 @@ export class InstantClock implements HostClock {
   async after(ms: number, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     if (!(ms > 0)) return;
-    await new Promise<void>((resolve) => setImmediate(resolve)); // other work comes first, as in any wait
+    await othersFirst(); // as in any wait
     signal?.throwIfAborted();
     this.#now_ms += ms;
   }
@@ -318,6 +323,7 @@ class ReplayedTurn {
     }
     const steer = this.#session.getCapability("session.steer");
     if (typeof steer === "function") { for (const text of recorded.steeringOf(answer)) await steer(text); }
+    await othersFirst();
     if (answer.event !== "provider:response") throw failureOf(answer);
     return responseOf(answer.data);
   }
