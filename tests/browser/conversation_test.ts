@@ -26,6 +26,8 @@ browserTest(
       await step("the answer is there, and the focus in the prompt", async () => {
         await conversation.getByText("6 × 7 is 42.").waitFor();
         await conversation.getByText("completed").waitFor();
+        const ticking = conversation.locator("time:not([aria-live=off])"); // would be read aloud each second
+        if (await ticking.count() > 0) throw new Error("A time that changes is read aloud");
         const focused = await page.evaluate("document.activeElement.getAttribute('aria-label')");
         if (focused !== "Prompt") throw new Error(`The focus is in ${focused}`);
         await look("completed");

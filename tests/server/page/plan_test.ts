@@ -19,6 +19,7 @@ import {
   touchedBy,
 } from "../../../src/server/page/app/plan/words.ts";
 import { PlanDraft } from "../../../src/server/page/app/state/plan_draft.ts";
+import { tabStorage, type TextStorage } from "../../../src/server/page/app/state/tab_storage.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 
 const OWN = `session:
@@ -27,7 +28,7 @@ const OWN = `session:
 providers: [provider-mock]
 `;
 
-function memory(): Pick<Storage, "getItem" | "setItem" | "removeItem"> {
+function memory(): TextStorage {
   const texts = new Map<string, string>();
   return {
     getItem: (name) => texts.get(name) ?? null,
@@ -172,7 +173,7 @@ Deno.test("PlanDraft takes a text for which the storage has no space", async () 
   const full = () => {
     throw new DOMException("full", "QuotaExceededError");
   };
-  await using server = open({ ...memory(), setItem: full });
+  await using server = open(tabStorage(() => ({ ...memory(), setItem: full })));
   const { draft } = server;
   await draft.load();
   draft.edit(OWN);

@@ -79,14 +79,10 @@ Deno.test("a real run with tools, a question and a sub-agent is the conversation
     "granted",
     "allow",
   ]]);
-  const calls = view.calls.value.map(({ session_id, iteration, ended }) =>
-    [session_id === view.thread.value!.session_id, iteration, ended !== null] as const
+  const calls = view.calls.value.map(({ session_id, ended }) =>
+    [session_id === view.thread.value!.session_id, ended !== null] as const
   );
-  assertEquals(calls, [[true, 1, true], [true, 2, true], [false, 1, true], [false, 2, true], [
-    true,
-    3,
-    true,
-  ]]);
+  assertEquals(calls, [[true, true], [true, true], [false, true], [false, true], [true, true]]);
 });
 
 Deno.test("entries that are there already are skipped", () => {
@@ -103,6 +99,8 @@ Deno.test("the text of an attempt that is repeated disappears", () => {
     ["provider:request", { provider: "mock", iteration: 1 }],
     ["content_block:start", { ...block, block_type: "text" }],
     ["content_block:delta", { ...block, delta: "half an ans" }],
+    ["content_block:end", { ...block, block: { type: "text", text: "half an answer" } }],
+    ["content_block:start", { ...block, block_index: 1, block_type: "tool_call", name: "bash" }],
     ["provider:retry", { error_message: "overloaded", delay: 1.5 }],
   );
   assertEquals(shown(view.thread.value), ["notice: overloaded; trying again in 1.5 s"]);
@@ -194,11 +192,41 @@ Deno.test("failures, skipped modules, compactions and steering are shown", () =>
     "steering: shorter",
     "notice: Your credit is too low",
   ]);
-  assertEquals(view.compactions.value.map(({ before, after, level }) => [before, after, level]), [[
-    900,
-    300,
-    2,
-  ]]);
+  assertEquals(view.compactions.value, [{ seq: 3, session_id: "ses_1" }]);
+});
+
+Deno.test("an answer that was accepted stays when a later call of a tool is repeated", () => {
+  const block = { request_id: "req_1", block_index: 0 };
+  const view = viewOf(
+    ["content_block:start", { ...block, block_type: "text" }],
+    ["content_block:end", { ...block, block: { type: "text", text: "I look." } }],
+    ["provider:response", { provider: "mock", usage: {}, tool_calls: true }],
+    ["provider:retry", { error_message: "overloaded" }],
+  );
+  assertEquals(shown(view.thread.value), ["text: I look.", "notice: overloaded; trying again"]);
+});
+
+Deno.test("entries whose data is something else are passed over, and those after them are shown", () => {
+  const events = [
+    "run:limits",
+    "content_block:end",
+    "context:message",
+    "tool:pre",
+    "approval:required",
+    "provider:response",
+    "mine:event",
+  ];
+  const odd = events.flatMap((event) =>
+    [{}, null, { block: 1, message: 2, result: 3, response: 4 }].map((data) => [event, data])
+  );
+  const view = viewOf(
+    ["run:start", { status: "running" }],
+    ...odd as Parameters<typeof entriesOf>,
+    ["user:notification", { level: "banner", message: "still here" }],
+  );
+  const last = view.thread.value!.items.at(-1)!;
+  assertEquals([view.count.value, last.kind === "notice" && last.level], [23, "info"]);
+  assertEquals(shown(view.thread.value).at(-1), "notice: still here");
 });
 
 Deno.test("five thousand deltas in one batch draw once", () => {

@@ -1,6 +1,6 @@
 /** The page: a line of facts, three panes, and what opens above them. */
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useErrorBoundary } from "preact/hooks";
 import { onKey, toggleTheme } from "./compare/actions.ts";
 import { Compare } from "./compare/compare.tsx";
 import { HistoryDialog } from "./compare/history.tsx";
@@ -13,7 +13,8 @@ import { LogPane } from "./log/log_pane.tsx";
 import { PlanPane } from "./plan/plan_pane.tsx";
 import { planLabel } from "./plan/words.ts";
 import { type AppState, type Pane, PANES } from "./state/app_state.ts";
-import { dollars, Elapsed, Status } from "./ui/facts.tsx";
+import { Elapsed, Status } from "./ui/facts.tsx";
+import { dollars } from "./ui/units.ts";
 import { KeyDialog } from "./ui/key_dialog.tsx";
 
 const FIND_KEY = /Mac|iP/.test(navigator.platform) ? "⌘K" : "Ctrl K";
@@ -153,15 +154,21 @@ function Tabs({ state }: { state: AppState }) {
   );
 }
 
+/** A pane. Data that it cannot draw, such as that of a module of one's own, leaves the others as they are. */
 function PaneBox({ state, name, title, children }: {
   state: AppState;
   name: Pane;
   title: string;
   children: ComponentChildren;
 }) {
+  const [error, reset] = useErrorBoundary();
   return (
     <section id={`pane-${name}`} class={state.pane.value === name ? "pane shown" : "pane"} aria-label={title}>
-      {children}
+      {error === undefined ? children : (
+        <p class="empty" role="alert">
+          {title} cannot be shown: {String(error)} <button type="button" onClick={reset}>Try again</button>
+        </p>
+      )}
     </section>
   );
 }

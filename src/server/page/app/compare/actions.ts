@@ -3,7 +3,6 @@ import { type AppState, PANES } from "../state/app_state.ts";
 import { nameOf, type SessionRow, titleOf } from "../state/history.ts";
 import { type Command, pagesOf } from "../state/palette.ts";
 import { hasEnded, type RunView } from "../state/run_view.ts";
-import { isDark } from "../ui/theme.ts";
 
 /** An action of the page; `keys` start it while the user is not typing. */
 interface Action {
@@ -67,8 +66,9 @@ function focusOn(target: string): void {
 
 /** Changes between light and dark; the colours of the system are followed again when they are chosen. */
 export function toggleTheme(state: AppState): void {
-  const dark = state.theme.value === null ? isDark() : state.theme.value === "dark";
-  state.setTheme(dark !== isDark() ? null : dark ? "light" : "dark");
+  const { matches: is_system_dark } = matchMedia("(prefers-color-scheme: dark)");
+  const is_dark = state.theme.value === null ? is_system_dark : state.theme.value === "dark";
+  state.setTheme(is_dark !== is_system_dark ? null : is_dark ? "light" : "dark");
 }
 
 /**

@@ -1,12 +1,13 @@
 /** Two runs side by side: the change of the plan, what each did call by call, and the first difference. */
 import type { VNode } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
-import { ItemRow } from "../conversation/items.tsx";
+import { useEffect, useRef } from "preact/hooks";
+import { useRows } from "../conversation/items.tsx";
 import { Questions } from "../conversation/questions.tsx";
 import type { AppState } from "../state/app_state.ts";
 import type { Comparison, PlanDifference } from "../state/comparison.ts";
-import { hasEnded, type Item, type RunView } from "../state/run_view.ts";
-import { Copy, dollars, Elapsed, Status, tokens } from "../ui/facts.tsx";
+import { hasEnded, type RunView } from "../state/run_view.ts";
+import { Copy, Elapsed, Status } from "../ui/facts.tsx";
+import { dollars, tokens } from "../ui/units.ts";
 import { ChangeLists } from "../plan/changes.tsx";
 import { TextBlock, visible } from "../ui/text.tsx";
 
@@ -131,12 +132,7 @@ function Side({ state, view, name }: { state: AppState; view: RunView; name: str
 
 function Steps({ compared }: { compared: Comparison }) {
   const { before, steps, difference } = compared.aligned.value;
-  const rows = useMemo(() => new WeakMap<Item, VNode>(), [compared]);
-  const rowOf = (item: Item): VNode => {
-    let row = rows.get(item);
-    if (!row) rows.set(item, row = <ItemRow item={item} agent={null} key={item.key} />);
-    return row;
-  };
+  const rowOf = useRows(compared, null);
   return (
     <>
       {before.length > 0 && (

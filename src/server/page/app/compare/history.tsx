@@ -6,7 +6,8 @@ import type { AppState } from "../state/app_state.ts";
 import { History, nameOf, type SessionRow, titleOf } from "../state/history.ts";
 import { hasEnded } from "../state/run_view.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Ago, dollars, Status, tokens } from "../ui/facts.tsx";
+import { Ago, Status } from "../ui/facts.tsx";
+import { dollars, tokens } from "../ui/units.ts";
 import { visible } from "../ui/text.tsx";
 
 const STATUSES = [

@@ -4,7 +4,9 @@ import { Undo } from "../compare/undo.tsx";
 import type { AppState } from "../state/app_state.ts";
 import { forkSeqOf } from "../state/comparison.ts";
 import { hasEnded, type Item, type RunView } from "../state/run_view.ts";
-import { Ago, Copy, dollars, Elapsed, Status, tokens } from "../ui/facts.tsx";
+import { Ago, Copy, Elapsed, Status } from "../ui/facts.tsx";
+import { visible } from "../ui/text.tsx";
+import { dollars, tokens } from "../ui/units.ts";
 import { ThreadItems } from "./items.tsx";
 import { Questions } from "./questions.tsx";
 
@@ -115,11 +117,11 @@ function RunEnd({ state, view }: { state: AppState; view: RunView }) {
   return (
     <>
       {run?.error && !notices.some(({ text }) => run.error!.message.startsWith(text)) && (
-        <p class="notice error">{run.error.message}</p>
+        <p class="notice error">{visible(run.error.message)}</p>
       )}
       {run?.warnings.filter(({ message }) => !notices.some(({ text }) => message.endsWith(text))).map((
         { message },
-      ) => <p class="notice warning" key={message}>{message}</p>)}
+      ) => <p class="notice warning" key={message}>{visible(message)}</p>)}
       <footer class="run-end">
         <Status status={status} />
         {reason && !["end_turn", status].includes(reason) && <span>{reason}</span>}

@@ -3,21 +3,26 @@ import type { VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Item, NoticeItem, TextItem, Thread, ToolItem, ToolPhase } from "../state/run_view.ts";
 import { asText, isDiff, TextBlock, visible } from "../ui/text.tsx";
-import { duration } from "../ui/facts.tsx";
+import { duration } from "../ui/units.ts";
 import { Markdown } from "../ui/markdown.tsx";
 
 /** Starts the run again with another plan from where an item began. */
 type Again = (item: Item) => void;
 
+/** Returns a function that draws an item: each once, because what changes in a row is a signal. */
+export function useRows(key: object, agent: string | null, again?: Again): (item: Item) => VNode {
+  const rows = useMemo(() => new WeakMap<Item, VNode>(), [key]);
+  return (item) => {
+    let row = rows.get(item);
+    if (!row) rows.set(item, row = <ItemRow item={item} agent={agent} again={again} key={item.key} />);
+    return row;
+  };
+}
+
 /** The conversation of a session, as it grows. */
 export function ThreadItems({ thread, again }: { thread: Thread; again?: Again }) {
   void thread.version.value; // drawn again when it grows
-  const rows = useMemo(() => new WeakMap<Item, VNode>(), [thread]);
-  const rowOf = (item: Item): VNode => {
-    let row = rows.get(item); // the same element is not compared again: what changes in a row is a signal
-    if (!row) rows.set(item, row = <ItemRow item={item} agent={thread.agent} again={again} key={item.key} />);
-    return row;
-  };
+  const rowOf = useRows(thread, thread.agent, again);
   return <div class="items">{thread.items.map(rowOf)}</div>;
 }
 
@@ -28,8 +33,7 @@ interface RowProps<Kind> {
   readonly again?: Again | undefined;
 }
 
-/** A part of a conversation. */
-export function ItemRow({ item, agent, again }: RowProps<Item>) {
+function ItemRow({ item, agent, again }: RowProps<Item>) {
   if (item.kind === "tool") return <ToolRow item={item} agent={agent} again={again} />;
   if (item.kind === "notice") return <Notice item={item} />;
   return <Text item={item} agent={agent} again={again} />;
@@ -56,7 +60,7 @@ function Text({ item, agent, again }: RowProps<TextItem>) {
   }
   if (item.kind === "thinking") {
     return (
-      <details class="item thinking">
+      <details class="item thinking" aria-busy={!item.done.value}>
         <summary>{item.done.value ? "thought" : "thinking …"}</summary>
         <TextBlock text={text} label="Reasoning" />
       </details>
@@ -99,7 +103,7 @@ function ToolRow({ item, again }: RowProps<ToolItem>) {
     <>
       <details class="item tool" onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
-          <strong>{item.name}</strong>
+          <strong>{visible(item.name)}</strong>
           <span class="brief mono">{visible(briefOf(input))}</span>
           <span class="muted">{time}</span>
           <span class={style}>{word}</span>

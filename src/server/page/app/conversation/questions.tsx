@@ -1,9 +1,16 @@
 /** Questions to the user: may this call run, may this limit be raised. */
+import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import type { Question } from "../state/run_view.ts";
 import { Countdown } from "../ui/facts.tsx";
+import { LimitInput } from "../ui/limit_input.tsx";
 import { asText, isDiff, TextBlock, visible } from "../ui/text.tsx";
+
+interface CardProps {
+  readonly state: AppState;
+  readonly question: Question;
+}
 
 /** All open questions, the oldest first. */
 export function Questions({ state }: { state: AppState }) {
@@ -25,8 +32,12 @@ function sideOf({ compared: { value: compared } }: AppState, { run_id }: Questio
   return compared === null ? "" : run_id === compared.left.id ? "A: " : "B: ";
 }
 
-/** Gives the focus to the prompt when the card that has it is answered. */
-function useFocusAfter() {
+/** A question with what answers it. The prompt gets the focus when the card that has it is answered. */
+function Card({ state, question, onSubmit, children }: CardProps & {
+  onSubmit?: () => void;
+  children: ComponentChildren;
+}) {
+  const { prompt, expires_at } = question;
   const card = useRef<HTMLFormElement>(null);
   useLayoutEffect(() => {
     const { current } = card;
@@ -34,20 +45,15 @@ function useFocusAfter() {
       if (current?.contains(document.activeElement)) document.getElementById("prompt")?.focus();
     };
   }, []);
-  return card;
-}
-
-function ApprovalCard({ state, question }: { state: AppState; question: Question }) {
-  const card = useFocusAfter();
-  const [reason, setReason] = useState("");
-  const { tool_name, tool_input, preview, prompt, options, expires_at } = question;
-  const input = asText(tool_input ?? {});
   return (
     <form
       ref={card}
       class="question"
       aria-label={prompt}
-      onSubmit={(event) => event.preventDefault()}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit?.();
+      }}
     >
       <div class="row">
         <strong dir="auto">{sideOf(state, question)}{visible(prompt)}</strong>
@@ -56,16 +62,24 @@ function ApprovalCard({ state, question }: { state: AppState; question: Question
           ◷ expires in <Countdown to={expires_at} />
         </span>
       </div>
+      {children}
+    </form>
+  );
+}
+
+function ApprovalCard({ state, question }: CardProps) {
+  const [reason, setReason] = useState("");
+  const { tool_name, tool_input, preview, options } = question;
+  const input = asText(tool_input ?? {});
+  return (
+    <Card state={state} question={question}>
       {preview && <TextBlock text={preview} label={`What ${tool_name} would do`} diff={isDiff(preview)} />}
-      {(!preview || tool_input) && (
-        preview
-          ? (
-            <details>
-              <summary class="muted">exact input</summary>
-              <TextBlock text={input} label="Exact input" />
-            </details>
-          )
-          : <TextBlock text={input} label="Exact input" />
+      {!preview && <TextBlock text={input} label="Exact input" />}
+      {preview && tool_input && (
+        <details>
+          <summary class="muted">exact input</summary>
+          <TextBlock text={input} label="Exact input" />
+        </details>
       )}
       <div class="row wrap">
         {options.map((option, index) => {
@@ -78,7 +92,7 @@ function ApprovalCard({ state, question }: { state: AppState; question: Question
               onClick={() => state.answer(question, label, denies ? reason : undefined)}
               key={label}
             >
-              {label}
+              {visible(label)}
             </button>
           );
         })}
@@ -90,47 +104,23 @@ function ApprovalCard({ state, question }: { state: AppState; question: Question
           onInput={(event) => setReason(event.currentTarget.value)}
         />
       </div>
-    </form>
+    </Card>
   );
 }
 
-function LimitCard({ state, question, limit }: {
-  state: AppState;
-  question: Question;
-  limit: NonNullable<Question["limit"]>;
-}) {
-  const card = useFocusAfter();
+function LimitCard({ state, question, limit }: CardProps & { limit: NonNullable<Question["limit"]> }) {
   const [value, setValue] = useState(String(Number(limit.value) * 2));
   return (
-    <form
-      ref={card}
-      class="question"
-      aria-label={question.prompt}
-      onSubmit={(event) => {
-        event.preventDefault();
-        state.raiseLimit(question.run_id, limit.name, value);
-      }}
+    <Card
+      state={state}
+      question={question}
+      onSubmit={() => state.raiseLimit(question.run_id, limit.name, value)}
     >
-      <div class="row">
-        <strong dir="auto">{sideOf(state, question)}{visible(question.prompt)}</strong>
-        <span class="spread" />
-        <span class="waiting">
-          ◷ expires in <Countdown to={question.expires_at} />
-        </span>
-      </div>
       <div class="row wrap">
-        <label class="row">
-          new limit
-          <input
-            inputMode="decimal"
-            size={10}
-            value={value}
-            onInput={(event) => setValue(event.currentTarget.value)}
-          />
-        </label>
+        <LimitInput value={value} onInput={setValue} />
         <button type="submit" class="primary">Raise the limit</button>
         <button type="button" onClick={() => state.answer(question, "deny")}>Stop here</button>
       </div>
-    </form>
+    </Card>
   );
 }

@@ -1,6 +1,6 @@
 /** One line that says what an entry of the log is about. */
 import type { Data, Entry } from "preamp/client";
-import { textOf } from "../state/run_view.ts";
+import { messageOf, textOf } from "../state/run_view.ts";
 import { dollars, tokens } from "../ui/units.ts";
 import type { LogRow } from "./rows.ts";
 
@@ -36,7 +36,7 @@ const WORDS: Readonly<Record<string, Words>> = {
   "prompt:complete": ({ response_preview }) => line(response_preview),
   "provider:request": ({ provider, iteration }) => `${provider}, call ${iteration}`,
   "provider:response": ({ usage }) => usageOf(usage as Data),
-  "provider:error": ({ error }) => messageOf(error),
+  "provider:error": ({ error }) => line(messageOf(error)),
   "provider:retry": ({ error_message, delay }) =>
     `${line(error_message)}; again${Number(delay) > 0 ? ` in ${Number(delay).toFixed(1)} s` : ""}`,
   "content_block:start": ({ block_type, name }) => name ? `${words(block_type)} ${name}` : words(block_type),
@@ -44,9 +44,11 @@ const WORDS: Readonly<Record<string, Words>> = {
   "tool:pre": ({ tool_name, tool_input }) => `${tool_name} ${line(tool_input)}`,
   "tool:post": ({ tool_name, result }) => {
     const { success, output, error } = (result ?? {}) as Data;
-    return success === false ? `${tool_name}: ${messageOf(error ?? output)}` : `${tool_name} ${line(output)}`;
+    return success === false
+      ? `${tool_name}: ${line(messageOf(error ?? output))}`
+      : `${tool_name} ${line(output)}`;
   },
-  "tool:error": ({ tool_name, error }) => `${tool_name}: ${messageOf(error)}`,
+  "tool:error": ({ tool_name, error }) => `${tool_name}: ${line(messageOf(error))}`,
   "approval:required": ({ prompt }) => line(prompt),
   "approval:granted": ({ tool_name, decision }) => `${tool_name ?? "limit"}: ${decision}`,
   "approval:denied": ({ tool_name, decision, reason }) =>
@@ -136,11 +138,6 @@ function statusOf({ status, stop_reason }: Data): string {
     ? `, ${stop_reason}`
     : "";
   return `${words(status)}${reason}`;
-}
-
-function messageOf(error: unknown): string {
-  const { msg, message } = (error ?? {}) as Data;
-  return line(msg ?? message ?? error);
 }
 
 function usageOf(usage: Data | undefined): string {

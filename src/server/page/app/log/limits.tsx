@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import { hasEnded, type RunView } from "../state/run_view.ts";
 import { now } from "../ui/facts.tsx";
+import { LimitInput } from "../ui/limit_input.tsx";
 import { type Gauge, gaugesOf } from "./gauges.ts";
 
 /** The gauges. */
@@ -78,15 +79,16 @@ function RaiseForm({ state, view, gauge, onDone }: {
   onDone: () => void;
 }) {
   const [value, setValue] = useState(String(gauge.value * 2));
-  const input = useRef<HTMLInputElement>(null);
+  const form = useRef<HTMLFormElement>(null);
   useEffect(() => {
-    const { current } = input;
+    const { current } = form;
     const button = current?.closest("li")?.querySelector("button");
-    current?.select();
+    current?.querySelector("input")?.select();
     return () => button?.focus();
   }, []);
   return (
     <form
+      ref={form}
       class="row"
       onSubmit={async (event) => {
         event.preventDefault();
@@ -94,16 +96,7 @@ function RaiseForm({ state, view, gauge, onDone }: {
       }}
       onKeyDown={(event) => event.key === "Escape" && onDone()}
     >
-      <label class="row">
-        new limit
-        <input
-          inputMode="decimal"
-          size={9}
-          ref={input}
-          value={value}
-          onInput={(event) => setValue(event.currentTarget.value)}
-        />
-      </label>
+      <LimitInput value={value} onInput={setValue} />
       <button type="submit" class="primary">Raise</button>
     </form>
   );

@@ -66,7 +66,9 @@ export class LogRows {
   /** Takes entries as they come, until the returned function is called. */
   follow(): () => void {
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let is_stopped = false;
     const slice = () => {
+      if (is_stopped) return;
       this.#take(performance.now() + SLICE_MS);
       const rest = this.#seen < this.#view.entries.length;
       timer = rest ? setTimeout(slice) : undefined;
@@ -81,6 +83,7 @@ export class LogRows {
       queueMicrotask(slice);
     });
     return () => {
+      is_stopped = true;
       stop();
       clearTimeout(timer);
     };
@@ -112,7 +115,7 @@ export class LogRows {
 
   #push(entry: Entry, depth: number): void {
     const last = this.rows.at(-1);
-    const text = entry.event === DELTA ? String(entry.data.delta ?? "").slice(0, MAX_TEXT) : "";
+    const text = entry.event === DELTA ? String(entry.data?.delta ?? "").slice(0, MAX_TEXT) : "";
     if (
       last && entry.event === DELTA && last.entry.event === DELTA &&
       last.entry.session_id === entry.session_id && last.entry.seq + last.count === entry.seq

@@ -16,13 +16,14 @@ import { sentenceOf } from "./failures.ts";
 import { lineDiff } from "./line_diff.ts";
 import { type PlanChanges, PlanDraft } from "./plan_draft.ts";
 import { hasEnded, type Question, RunView } from "./run_view.ts";
+import type { TextStorage } from "./tab_storage.ts";
 
 /** What the state needs from the browser. */
 export interface Host {
   /** Base URL of the server, with its base path. */
   readonly url: string;
   /** Keeps texts until the tab is closed. */
-  readonly storage: Pick<Storage, "getItem" | "setItem" | "removeItem">;
+  readonly storage: TextStorage;
   /** Calls a function before the next frame. */
   readonly nextFrame: (run: () => void) => void;
   /** Writes the place in the page's address, such as `#/runs/run_1`. */

@@ -5,6 +5,7 @@
 import { batch, computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { type Data, PreampApiError, type PreampClient, type RunRequest } from "preamp/client";
 import { sentenceOf } from "./failures.ts";
+import type { TextStorage } from "./tab_storage.ts";
 
 /** A named plan of the server. */
 export interface NamedPlan {
@@ -82,7 +83,7 @@ const RETRY_MS = 3_000;
 /** The plan in the editor. */
 export class PlanDraft {
   readonly #client: PreampClient;
-  readonly #storage: Pick<Storage, "getItem" | "setItem" | "removeItem">;
+  readonly #storage: TextStorage;
   readonly #loaded = signal("");
   #timer: ReturnType<typeof setTimeout> | undefined;
   #round = 0;
@@ -108,7 +109,7 @@ export class PlanDraft {
   /** From `base` to the text; null when they are equal or one is not valid. */
   readonly changes: Signal<PlanChanges | null> = signal(null);
 
-  constructor(client: PreampClient, storage: Pick<Storage, "getItem" | "setItem" | "removeItem">) {
+  constructor(client: PreampClient, storage: TextStorage) {
     this.#client = client;
     this.#storage = storage;
     const text = storage.getItem(TEXT);
@@ -162,7 +163,7 @@ export class PlanDraft {
       ...(kept !== undefined && wanted !== kept ? { [key]: kept } : {}),
       ...(is_left ? { [this.name.value ?? ""]: text } : {}),
     };
-    this.#keep(DRAFTS, JSON.stringify(this.drafts.value));
+    this.#storage.setItem(DRAFTS, JSON.stringify(this.drafts.value));
     const base = this.base.value;
     this.#take(plan?.text ?? "", name, wanted);
     if (name === null && wanted === text) this.base.value = base;
@@ -190,22 +191,14 @@ export class PlanDraft {
       this.changes.value = null;
     });
     if (name === null) this.#storage.removeItem(NAME);
-    else this.#keep(NAME, name);
+    else this.#storage.setItem(NAME, name);
     this.edit(text);
-  }
-
-  #keep(key: string, text: string): void {
-    try {
-      this.#storage.setItem(key, text);
-    } catch {
-      // the storage is full: a text of this size lasts until the page is reloaded
-    }
   }
 
   /** Sets the text. */
   edit(text: string): void {
     this.text.value = text;
-    this.#keep(TEXT, text);
+    this.#storage.setItem(TEXT, text);
     this.#reviewSoon();
   }
 

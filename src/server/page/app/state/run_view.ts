@@ -65,7 +65,6 @@ export interface ModelCall {
   readonly seq: number;
   readonly session_id: string;
   readonly provider: string;
-  readonly iteration: number;
   readonly started: string;
   readonly ended: string | null;
   /** Number of the entry that ended it. */
@@ -86,9 +85,6 @@ export interface Usage {
 export interface Compaction {
   readonly seq: number;
   readonly session_id: string;
-  readonly before: number;
-  readonly after: number;
-  readonly level: number;
 }
 
 /** A question to a person, with its answer. */
@@ -114,11 +110,9 @@ export function hasEnded(status: string): boolean {
 }
 
 interface Work extends Thread {
-  /** Blocks that are being written, by request and index. */
+  /** Blocks of the answer that is being written, by request and index. */
   readonly blocks: Map<string, TextItem | ToolItem>;
   readonly tools: Map<string, ToolItem>;
-  /** Whether the model call in progress showed blocks of its answer. */
-  has_blocks: boolean;
 }
 
 /** One run as the page shows it. */
@@ -170,7 +164,11 @@ export class RunView {
       for (const entry of entries) {
         if (entry.seq <= (this.entries.at(-1)?.seq ?? 0)) continue;
         this.entries.push(entry);
-        this.#apply(entry);
+        try {
+          this.#apply(entry);
+        } catch {
+          // a hook changed its data to something else: the log has it, and the conversation goes without
+        }
       }
       for (const work of this.#changed) work.version.value++;
       this.#changed.clear();
@@ -188,7 +186,6 @@ export class RunView {
       version: signal(0),
       blocks: new Map(),
       tools: new Map(),
-      has_blocks: false,
     };
     this.#threads.set(session_id, work);
     return work;
@@ -248,7 +245,7 @@ export class RunView {
         this.status.value = run.status;
         this.ended.value = ts;
         this.#wait(false, ts);
-        this.#closeBlocks(work);
+        for (const work of this.#threads.values()) this.#closeBlocks(work);
         this.#endCalls(ts);
         break;
       }
@@ -271,10 +268,10 @@ export class RunView {
         this.#notice(work, seq, "warning", textOf(data.message));
         break;
       case "user:notification":
-        this.#notice(work, seq, data.level as NoticeItem["level"], textOf(data.message));
+        this.#notice(work, seq, levelOf(data.level), textOf(data.message));
         break;
       case "context:compaction":
-        this.#compacted(entry);
+        this.compactions.value = [...this.compactions.value, { seq, session_id }];
         break;
       case "cancel:requested":
         this.cancelling.value = true;
@@ -300,14 +297,14 @@ export class RunView {
     }
   }
 
-  #applyCall(work: Work, { event, seq, ts, session_id, iteration, data }: Entry): void {
+  #applyCall(work: Work, entry: Entry): void {
+    const { event, seq, ts, session_id, data } = entry;
     if (event === "provider:request") {
-      work.has_blocks = false;
+      this.#closeBlocks(work);
       this.calls.value = [...this.calls.value, {
         seq,
         session_id,
         provider: String(data.provider),
-        iteration: Number(data.iteration ?? iteration ?? 0),
         started: ts,
         ended: null,
         end_seq: null,
@@ -315,32 +312,28 @@ export class RunView {
         error: null,
       }];
     } else if (event === "provider:response" || event === "provider:error") {
+      if (data.inner === true) { // of a tool or a hook: not what the agent says
+        if (event === "provider:error") this.#closeBlocks(work);
+        return;
+      }
       const { msg } = (data.error ?? {}) as { msg?: string };
-      const end = {
-        ended: ts,
-        end_seq: seq,
-        usage: (data.usage ?? null) as Usage | null,
-        error: msg ?? null,
-      };
-      if (data.inner !== true) this.#endCall(session_id, end);
-      if (event === "provider:error") {
-        this.#closeBlocks(work);
-        if (data.inner !== true) this.#notice(work, seq, "error", msg ?? "The model call failed");
-      } else if (!work.has_blocks && data.inner !== true) this.#applyResponse(work, seq, data.response);
+      const usage = (data.usage ?? null) as Usage | null;
+      this.#endCall(session_id, { ended: ts, end_seq: seq, usage, error: msg ?? null });
+      if (event === "provider:error") this.#notice(work, seq, "error", msg ?? "The model call failed");
+      else if (work.blocks.size === 0) this.#applyResponse(work, entry);
+      this.#closeBlocks(work);
     } else if (event === "provider:retry") {
-      this.#dropOpenBlocks(work);
+      this.#dropBlocks(work);
       const delay = Number(data.delay) > 0 ? ` in ${Number(data.delay).toFixed(1)} s` : "";
       this.#notice(work, seq, "warning", `${textOf(data.error_message)}; trying again${delay}`);
     }
   }
 
   /** Shows an answer of a loop that reports no blocks. */
-  #applyResponse(work: Work, seq: number, response: unknown): void {
-    const { content } = (response ?? {}) as { content?: { type: string; text?: string }[] };
+  #applyResponse(work: Work, entry: Entry): void {
+    const { content } = (entry.data.response ?? {}) as { content?: { type: string; text?: string }[] };
     for (const { type, text } of content ?? []) {
-      if (type !== "text" || !text) continue;
-      const key = `${seq}.${work.items.length}`;
-      this.#push(work, { kind: "text", key, seq, text: signal(text), done: signal(true) });
+      if (type === "text" && text) this.#text(work, "text", entry, text);
     }
   }
 
@@ -366,12 +359,11 @@ export class RunView {
     const { event, seq, data } = entry;
     if (event === "llm:stream_aborted") {
       for (const key of work.blocks.keys()) {
-        if (key.startsWith(`${data.request_id}/`)) this.#endBlock(work, key);
+        if (key.startsWith(`${data.request_id}/`)) endBlock(work, key);
       }
       return;
     }
     const key = `${data.request_id}/${data.block_index}`;
-    work.has_blocks = true;
     const open = work.blocks.get(key);
     if (event === "content_block:start") {
       const { block_type } = data;
@@ -390,26 +382,22 @@ export class RunView {
       } else if (open) {
         open.text.value = textOf(block.text ?? block.thinking ?? open.text.value);
       }
-      this.#endBlock(work, key);
+      endBlock(work, key);
     }
   }
 
-  #endBlock(work: Work, key: string): void {
-    const block = work.blocks.get(key);
-    work.blocks.delete(key);
-    if (block && block.kind !== "tool") block.done.value = true;
-  }
-
+  /** Ends the answer that was being written. */
   #closeBlocks(work: Work): void {
-    for (const key of work.blocks.keys()) this.#endBlock(work, key);
+    for (const key of work.blocks.keys()) endBlock(work, key);
+    work.blocks.clear();
   }
 
-  /** Removes the blocks of an attempt that is repeated: their text is void. */
-  #dropOpenBlocks(work: Work): void {
-    const open = new Set<Item>(work.blocks.values());
+  /** Removes the blocks of an attempt that is repeated, complete ones too: they are void. */
+  #dropBlocks(work: Work): void {
+    const dropped = new Set<Item>(work.blocks.values());
     work.blocks.clear();
-    if (open.size === 0) return;
-    work.items.splice(0, work.items.length, ...work.items.filter((item) => !open.has(item)));
+    if (dropped.size === 0) return;
+    work.items.splice(0, work.items.length, ...work.items.filter((item) => !dropped.has(item)));
     this.#changed.add(work);
   }
 
@@ -489,17 +477,15 @@ export class RunView {
         : { ...value, phase: "denied" };
     } else if (granted && !item) this.#restartCall(session_id, ts);
   }
+}
 
-  #compacted({ seq, session_id, data }: Entry): void {
-    const { before_tokens, after_tokens, strategy_level } = data;
-    this.compactions.value = [...this.compactions.value, {
-      seq,
-      session_id,
-      before: Number(before_tokens),
-      after: Number(after_tokens),
-      level: Number(strategy_level),
-    }];
-  }
+function endBlock({ blocks }: Work, key: string): void {
+  const block = blocks.get(key);
+  if (block && block.kind !== "tool") block.done.value = true;
+}
+
+function levelOf(level: unknown): NoticeItem["level"] {
+  return level === "warning" || level === "error" ? level : "info";
 }
 
 /** Returns content as text: of blocks, the text of those that have one. */
@@ -515,7 +501,8 @@ function blockText(block: unknown): string {
   return typeof text === "string" ? text : `[${type ?? "block"}]`;
 }
 
-function messageOf(error: unknown): string {
+/** Returns the message of an error in an entry. */
+export function messageOf(error: unknown): string {
   const { msg, message } = (error ?? {}) as { msg?: unknown; message?: unknown };
   return typeof msg === "string" ? msg : typeof message === "string" ? message : textOf(error);
 }

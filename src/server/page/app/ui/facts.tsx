@@ -3,16 +3,16 @@ import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { duration } from "./units.ts";
 
-export { dollars, duration, tokens } from "./units.ts";
-
 /** The time, once a second while someone looks. */
 export const now = signal(Date.now());
 setInterval(() => document.hidden || (now.value = Date.now()), 1_000);
 
-/** A point in time, relative; the exact one on hover. */
+/** A point in time, relative; the exact one on hover. Not read aloud each second, as its place might be. */
 export function Ago({ time }: { time: string }) {
   return (
-    <time dateTime={time} title={new Date(time).toLocaleString()}>{ago(now.value - Date.parse(time))}</time>
+    <time dateTime={time} title={new Date(time).toLocaleString()} aria-live="off">
+      {ago(now.value - Date.parse(time))}
+    </time>
   );
 }
 
@@ -23,9 +23,11 @@ function ago(ms: number): string {
   return seconds < 86_400 ? `${Math.floor(seconds / 3600)} h ago` : `${Math.floor(seconds / 86_400)} d ago`;
 }
 
-/** Time between two points, or since the first. */
+/** Time between two points, or since the first; not read aloud each second. */
 export function Elapsed({ from, to }: { from: string; to: string | null }) {
-  return <span>{duration((to === null ? now.value : Date.parse(to)) - Date.parse(from))}</span>;
+  return (
+    <span aria-live="off">{duration((to === null ? now.value : Date.parse(to)) - Date.parse(from))}</span>
+  );
 }
 
 /** Time until a point: minutes and seconds. */
@@ -41,26 +43,27 @@ export function Countdown({ to }: { to: string }) {
 
 /** A button that copies a text and says so. */
 export function Copy({ text, label }: { text: string | (() => string); label: string }) {
-  const [copied, setCopied] = useState(false);
+  const [said, setSaid] = useState<string | null>(null);
   const copy = async () => {
-    await write(typeof text === "string" ? text : text());
-    setCopied(true);
-    setTimeout(() => setCopied(false), 1_500);
+    const copied = await write(typeof text === "string" ? text : text()).catch(() => false);
+    setSaid(copied ? "copied" : "not allowed");
+    setTimeout(() => setSaid(null), 1_500);
   };
-  return <button type="button" class="plain" onClick={copy}>{copied ? "copied" : label}</button>;
+  return <button type="button" class="plain" onClick={copy}>{said ?? label}</button>;
 }
 
 /** Writes to the clipboard; an address that is not `https` or of this machine has none but the old command. */
-async function write(text: string): Promise<void> {
-  if (isSecureContext) return await navigator.clipboard.writeText(text);
+async function write(text: string): Promise<boolean> {
+  if (isSecureContext) return await navigator.clipboard.writeText(text).then(() => true);
   const box = document.createElement("textarea");
   box.value = text;
   const { activeElement: before } = document;
   (before?.closest("dialog") ?? document.body).append(box); // a modal dialog keeps the focus
   box.select();
-  document.execCommand("copy");
+  const copied = document.execCommand("copy");
   box.remove();
   if (before instanceof HTMLElement) before.focus();
+  return copied;
 }
 
 const SIGNS: Readonly<Record<string, readonly [sign: string, style: string]>> = {

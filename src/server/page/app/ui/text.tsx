@@ -67,7 +67,7 @@ export function asText(value: unknown): string {
 }
 
 /** Returns a number of characters or bytes with its unit. */
-export function sizeOf(count: number): string {
+function sizeOf(count: number): string {
   return count < 1_000
     ? `${count} B`
     : count < 1e6
