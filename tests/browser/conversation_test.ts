@@ -12,6 +12,7 @@ browserTest(
       await step("the demo prompt is typed in", async () => {
         const prompt = page.getByRole("textbox", { name: "Prompt" });
         await prompt.waitFor();
+        await page.getByRole("banner").waitFor(); // one, the header of the HTML included
         if (await prompt.inputValue() !== "What is 6 × 7?") throw new Error(await prompt.inputValue());
         await look("empty");
       });

@@ -121,7 +121,8 @@ function loadedPage(page: PageName, { script, style }: BuiltPage): LoadedPage {
 
 /**
  * Returns the HTML of the page. Without a base path all URLs are relative, so that a proxy may add a prefix
- * which ends in a slash. With one, `/agents` and `/agents/` are both the page.
+ * which ends in a slash. With one, `/agents` and `/agents/` are both the page. The header is drawn before the
+ * script is there, which takes it over.
  */
 export function pageHtml({ script, style }: LoadedPage, basePath: string): string {
   return `<!doctype html>
@@ -132,7 +133,7 @@ ${basePath === "" ? "" : `<base href="${escapeHtml(basePath)}/">\n`}\
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${style}">
 <script type="module" src="${script}"></script>
-</head><body><div id="app"></div>
+</head><body><div id="app"><div class="shell"><header class="top"><h1>preamp</h1></header></div></div>
 <noscript>This page needs JavaScript. Without it, use the HTTP API: <a href="docs">documentation</a>.</noscript>
 </body></html>
 `;
