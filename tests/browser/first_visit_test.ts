@@ -3,7 +3,7 @@ import { startServer } from "../e2e/program.ts";
 import { browserTest } from "./browser.ts";
 
 browserTest(
-  "the demo plan is changed, run, asked about, let over a limit, read, forked and compared with the keyboard",
+  "on a first visit the demo plan is changed, run, asked about, let over a limit, read, forked and compared with the keyboard",
   async (browser) => {
     const server = await browser.use(startServer(["--no-auth"]));
     await browser.run(async ({ page, step, look, tabTo }, url) => {
