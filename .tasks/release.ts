@@ -1,6 +1,6 @@
 /**
  * `deno task release [FOLDER]`: `preamp/client` as a package for npm, in `dist/npm` by default. It has no
- * dependencies; `npm publish dist/npm` publishes it.
+ * dependencies; `npm publish dist/npm` publishes it. Other files of the folder stay, and are not published.
  */
 
 const ROOT = new URL("../", import.meta.url);
@@ -12,9 +12,6 @@ interface Manifest {
   license: string;
 }
 
-await Deno.remove(folder, { recursive: true }).catch((error) => {
-  if (!(error instanceof Deno.errors.NotFound)) throw error;
-});
 await Deno.mkdir(folder, { recursive: true });
 const { version, license }: Manifest = JSON.parse(await Deno.readTextFile(new URL("deno.json", ROOT)));
 const { code, types } = await compile();

@@ -69,10 +69,12 @@ Deno.test({
   fn: () =>
     inFolder(async (folder) => {
       const installed = `${folder}/node_modules/preamp`;
+      await Deno.mkdir(installed, { recursive: true });
+      await Deno.writeTextFile(`${installed}/notes`, "mine");
       const args = ["run", "-A", `${ROOT}.tasks/release.ts`, installed];
       assertEquals((await new Deno.Command(Deno.execPath(), { args, cwd: ROOT }).output()).code, 0);
       const names = (await Array.fromAsync(Deno.readDir(installed))).map(({ name }) => name);
-      assertEquals(names.sort(), ["LICENSE", "README.md", "mod.d.ts", "mod.js", "package.json"]);
+      assertEquals(names.sort(), ["LICENSE", "README.md", "mod.d.ts", "mod.js", "notes", "package.json"]);
       await Deno.writeTextFile(`${folder}/used.ts`, USE);
       const check = new Deno.Command(Deno.execPath(), { args: ["check", "--quiet", "used.ts"], cwd: folder });
       await Deno.writeTextFile(`${folder}/package.json`, `{"dependencies":{"preamp":"*"}}`);
