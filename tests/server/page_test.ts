@@ -155,7 +155,8 @@ Deno.test("Page.load() builds once for all servers of a cache folder, also after
   assertEquals([first.counted.builds, second.counted.builds], [1, 0]);
   const stored = await Deno.readTextFile(`${folder}/page.json`);
   const stale = JSON.stringify({ ...JSON.parse(stored), key: "of other sources" });
-  for (const damaged of [stored.slice(0, -9), "", "{}", "[]", "null", stale]) {
+  const garbled = JSON.stringify({ ...JSON.parse(stored), style: { gzip: "%", br: "%" } });
+  for (const damaged of [stored.slice(0, -9), "", "{}", "[]", "null", stale, garbled]) {
     await Deno.writeTextFile(`${folder}/page.json`, damaged);
     const again = pageOf(folder, () => Promise.resolve(BUILT));
     assertEquals((await again.page.load()).script, loaded.script);

@@ -50,39 +50,39 @@ export class Page {
 
   /** Resolves to the page. @throws {Error} that says why it cannot be built; for 10 s, the same one. */
   load(): Promise<LoadedPage> {
-    const { clock, name } = this.#options;
+    const { clock } = this.#options;
     if (this.#page && clock.monotonic() < this.#retry_at) return this.#page;
     this.#retry_at = Infinity;
-    return this.#page = this.#built().then((built) => loadedPage(name, built)).catch((error) => {
+    return this.#page = this.#loaded().catch((error) => {
       this.#retry_at = clock.monotonic() + RETRY_MS;
       throw error;
     });
   }
 
-  async #built(): Promise<BuiltPage> {
+  async #loaded(): Promise<LoadedPage> {
     const { name, cache, bundle } = this.#options;
     const ahead = new URL(`${name}.json`, import.meta.url); // written by the tasks `compile` and `page`
-    if (Deno.build.standalone) return JSON.parse(await Deno.readTextFile(ahead));
+    if (Deno.build.standalone) return loadedPage(name, JSON.parse(await Deno.readTextFile(ahead)));
     const { buildPage, readSources } = await import("./build.ts");
     const sources = await readSources();
     const cached = cache && new URL(`${name}.json`, cache);
     for (const file of [ahead, cached]) {
-      const found = file && await readBuilt(file, sources.key);
+      const found = file && await readBuilt(name, file, sources.key);
       if (found) return found;
     }
     const built = await buildPage(name, sources, bundle);
     if (cached) await writeCached(cached, built);
-    return built;
+    return loadedPage(name, built);
   }
 }
 
 /** Resolves to the page in a file; undefined if it was built from other sources, or cannot be read. */
-async function readBuilt(file: URL, key: string): Promise<BuiltPage | undefined> {
+async function readBuilt(page: PageName, file: URL, key: string): Promise<LoadedPage | undefined> {
   try {
     const found: unknown = JSON.parse(await Deno.readTextFile(file));
     const valid = isObject(found) && found.key === key && isCompressed(found.script) &&
       isCompressed(found.style);
-    return valid ? found as unknown as BuiltPage : undefined;
+    return valid ? loadedPage(page, found as unknown as BuiltPage) : undefined;
   } catch {
     return undefined; // missing, unreadable or damaged: the page is built again
   }
