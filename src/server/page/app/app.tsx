@@ -13,6 +13,7 @@ import { LogPane } from "./log/log_pane.tsx";
 import { PlanPane } from "./plan/plan_pane.tsx";
 import { planLabel } from "./plan/words.ts";
 import { type AppState, type Pane, PANES } from "./state/app_state.ts";
+import { Button } from "./ui/button.tsx";
 import { Elapsed, Status } from "./ui/facts.tsx";
 import { dollars } from "./ui/units.ts";
 import { KeyDialog } from "./ui/key_dialog.tsx";
@@ -92,19 +93,14 @@ function Top({ state }: { state: AppState }) {
         </span>
       )}
       <span class="spread" />
-      <button type="button" class="plain" onClick={() => state.overlay.value = "history"}>history</button>
+      <Button plain onClick={() => state.overlay.value = "history"}>history</Button>
       <a class="wide" href="docs">docs</a>
-      <button
-        type="button"
-        class="plain"
-        aria-label={`${FIND_KEY}: find`}
-        onClick={() => state.overlay.value = "palette"}
-      >
+      <Button plain aria-label={`${FIND_KEY}: find`} onClick={() => state.overlay.value = "palette"}>
         {FIND_KEY}
-      </button>
-      <button type="button" class="plain" aria-label="Light or dark" onClick={() => toggleTheme(state)}>
+      </Button>
+      <Button plain aria-label="Light or dark" onClick={() => toggleTheme(state)}>
         ◐
-      </button>
+      </Button>
     </header>
   );
 }
@@ -121,13 +117,13 @@ function Banners({ state }: { state: AppState }) {
       {state.needs_key.value && state.overlay.value !== "key" && (
         <div class="banner waiting" role="status">
           <p>This server asks for an API key.</p>
-          <button type="button" onClick={() => state.overlay.value = "key"}>Enter the key</button>
+          <Button onClick={() => state.overlay.value = "key"}>Enter the key</Button>
         </div>
       )}
       {problem && state.overlay.value !== "key" && (
         <div class="banner failed" role="alert">
           <p>{problem}</p>
-          <button type="button" class="plain" onClick={() => state.problem.value = null}>close</button>
+          <Button plain onClick={() => state.problem.value = null}>close</Button>
         </div>
       )}
     </>
@@ -138,8 +134,7 @@ function Tabs({ state }: { state: AppState }) {
   return (
     <div class="tabs" role="tablist" aria-label="Panes">
       {PANES.map((pane) => (
-        <button
-          type="button"
+        <Button
           role="tab"
           id={`tab-${pane}`}
           aria-selected={state.pane.value === pane}
@@ -148,7 +143,7 @@ function Tabs({ state }: { state: AppState }) {
           key={pane}
         >
           {pane}
-        </button>
+        </Button>
       ))}
     </div>
   );
@@ -166,7 +161,7 @@ function PaneBox({ state, name, title, children }: {
     <section id={`pane-${name}`} class={state.pane.value === name ? "pane shown" : "pane"} aria-label={title}>
       {error === undefined ? children : (
         <p class="empty" role="alert">
-          {title} cannot be shown: {String(error)} <button type="button" onClick={reset}>Try again</button>
+          {title} cannot be shown: {String(error)} <Button onClick={reset}>Try again</Button>
         </p>
       )}
     </section>

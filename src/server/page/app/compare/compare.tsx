@@ -6,6 +6,7 @@ import { Questions } from "../conversation/questions.tsx";
 import type { AppState } from "../state/app_state.ts";
 import type { Comparison, PlanDifference } from "../state/comparison.ts";
 import { hasEnded, type RunView } from "../state/run_view.ts";
+import { Button } from "../ui/button.tsx";
 import { Copy, Elapsed, Status } from "../ui/facts.tsx";
 import { dollars, tokens } from "../ui/units.ts";
 import { ChangeLists } from "../plan/changes.tsx";
@@ -27,14 +28,11 @@ export function Compare({ state, compared }: { state: AppState; compared: Compar
         <span class="spread" />
         <Copy text={() => location.href} label="copy link" />
         {fork !== null && (
-          <button
-            type="button"
-            onClick={() => state.beginWhatIf(left, fork, compared.plans.value?.text)}
-          >
+          <Button onClick={() => state.beginWhatIf(left, fork, compared.plans.value?.text)}>
             Change the plan again
-          </button>
+          </Button>
         )}
-        <button type="button" onClick={() => state.attempt(() => state.openRun(left.id))}>Back</button>
+        <Button onClick={() => state.attempt(() => state.openRun(left.id))}>Back</Button>
       </header>
       <div class="scroll" ref={box} tabIndex={0} role="region" aria-label="Two runs side by side">
         <Plans plans={compared.plans.value} />
@@ -77,9 +75,7 @@ function Verdict({ compared }: { compared: Comparison }) {
           <>
             <strong class="waiting">≠ First difference:</strong>{" "}
             <span dir="auto">{visible(difference.message)}</span>{" "}
-            {difference.step !== null && (
-              <button type="button" class="plain" onClick={showDifference}>show</button>
-            )}
+            {difference.step !== null && <Button plain onClick={showDifference}>show</Button>}
           </>
         )}
     </p>
@@ -108,12 +104,9 @@ function Side({ state, view, name }: { state: AppState; view: RunView; name: str
         <span title="cost">{run.usage.cost_usd === null ? "no price" : dollars(run.usage.cost_usd)}</span>
       )}
       <span class="spread" />
-      {!hasEnded(status) && (
-        <button type="button" class="plain" onClick={() => state.cancel(view)}>cancel ■</button>
-      )}
-      <button
-        type="button"
-        class="plain"
+      {!hasEnded(status) && <Button plain onClick={() => state.cancel(view)}>cancel ■</Button>}
+      <Button
+        plain
         aria-pressed={selected}
         onClick={() => {
           state.current.value = view;
@@ -122,10 +115,8 @@ function Side({ state, view, name }: { state: AppState; view: RunView; name: str
         }}
       >
         log
-      </button>
-      <button type="button" class="plain" onClick={() => state.attempt(() => state.openRun(view.id))}>
-        open
-      </button>
+      </Button>
+      <Button plain onClick={() => state.attempt(() => state.openRun(view.id))}>open</Button>
     </section>
   );
 }

@@ -5,22 +5,11 @@ import type { Run } from "preamp/client";
 import type { AppState } from "../state/app_state.ts";
 import { History, nameOf, type SessionRow, titleOf } from "../state/history.ts";
 import { hasEnded } from "../state/run_view.ts";
+import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { Ago, Status } from "../ui/facts.tsx";
+import { Ago, Status, STATUSES } from "../ui/facts.tsx";
 import { dollars, tokens } from "../ui/units.ts";
 import { visible } from "../ui/text.tsx";
-
-const STATUSES = [
-  "queued",
-  "running",
-  "awaiting_approval",
-  "awaiting_limit",
-  "completed",
-  "incomplete",
-  "denied",
-  "cancelled",
-  "failed",
-];
 
 /** The dialog with both lists. */
 export function HistoryDialog({ state }: { state: AppState }) {
@@ -36,14 +25,13 @@ export function HistoryDialog({ state }: { state: AppState }) {
       <div class="row wrap">
         <h2>History</h2>
         {(["runs", "sessions"] as const).map((name) => (
-          <button
-            type="button"
+          <Button
             aria-pressed={kind === name}
             onClick={() => setKind(name)}
             key={name}
           >
             {name}
-          </button>
+          </Button>
         ))}
         {kind === "runs" && (
           <select
@@ -58,7 +46,7 @@ export function HistoryDialog({ state }: { state: AppState }) {
           </select>
         )}
         <span class="spread" />
-        <button type="button" onClick={close}>Close</button>
+        <Button onClick={close}>Close</Button>
       </div>
       {state.problem.value && <p class="failed" role="alert">{state.problem.value}</p>}
       {kind === "runs" && waiting.length > 0 && (
@@ -79,12 +67,7 @@ export function HistoryDialog({ state }: { state: AppState }) {
       </ul>
       {list.items.value.length === 0 && <p class="muted">There is nothing here.</p>}
       {list.cursor.value !== null && (
-        <button
-          type="button"
-          onClick={() => state.attempt(() => list.load(true))}
-        >
-          More
-        </button>
+        <Button onClick={() => state.attempt(() => list.load(true))}>More</Button>
       )}
     </Dialog>
   );
@@ -110,13 +93,9 @@ function RunRow({ state, history, run }: { state: AppState; history: History; ru
       onDelete={hasEnded(status) ? () => state.attempt(remove) : null}
       what="run with its log"
       more={other !== id && (
-        <button
-          type="button"
-          class="plain"
-          onClick={() => open(() => state.compare(other, id))}
-        >
+        <Button plain onClick={() => open(() => state.compare(other, id))}>
           {forked_from ? "compare with origin" : "compare with open run"}
-        </button>
+        </Button>
       )}
     >
       <Status status={status} />
@@ -171,7 +150,7 @@ function Row({ title, what, onOpen, onDelete, more, children }: {
   const [asks, setAsks] = useState(false);
   return (
     <li>
-      <button type="button" class="plain title" dir="auto" onClick={onOpen}>{visible(title)}</button>
+      <Button class="plain title" dir="auto" onClick={onOpen}>{visible(title)}</Button>
       <div class="row wrap muted">
         {children}
         <span class="spread" />
@@ -180,19 +159,14 @@ function Row({ title, what, onOpen, onDelete, more, children }: {
           ? (
             <>
               <span class="failed">Delete the {what}? Nothing brings it back.</span>
-              <button type="button" onClick={onDelete!}>Delete</button>
-              <button type="button" onClick={() => setAsks(false)}>Keep</button>
+              <Button onClick={onDelete!}>Delete</Button>
+              <Button onClick={() => setAsks(false)}>Keep</Button>
             </>
           )
           : onDelete && (
-            <button
-              type="button"
-              class="plain"
-              aria-label={`Delete ${title}`}
-              onClick={() => setAsks(true)}
-            >
+            <Button plain aria-label={`Delete ${title}`} onClick={() => setAsks(true)}>
               delete …
-            </button>
+            </Button>
           )}
       </div>
     </li>

@@ -1,5 +1,6 @@
 /** The list of keys. */
 import type { AppState } from "../state/app_state.ts";
+import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { ACTIONS } from "./actions.ts";
 
@@ -33,7 +34,7 @@ export function KeysDialog({ state }: { state: AppState }) {
       </table>
       <p class="muted">Single keys work while you are not typing. On a Mac, ⌘ is Ctrl.</p>
       <div class="row">
-        <button type="button" onClick={close}>Close</button>
+        <Button onClick={close}>Close</Button>
       </div>
     </Dialog>
   );

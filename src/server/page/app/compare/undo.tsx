@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Entry } from "preamp/client";
 import type { AppState } from "../state/app_state.ts";
 import type { RunView } from "../state/run_view.ts";
+import { Button } from "../ui/button.tsx";
 import { visible } from "../ui/text.tsx";
 
 interface Report {
@@ -19,7 +20,7 @@ export function Undo({ state, view }: { state: AppState; view: RunView }) {
     const result = await state.undo(view);
     if (result) setReport(result as unknown as Report); // the answer of POST /v1/runs/{id}/undo
   };
-  if (report === null) return <button type="button" class="plain" onClick={undo}>undo its files</button>;
+  if (report === null) return <Button plain onClick={undo}>undo its files</Button>;
   const { undone, not_undone } = report;
   return (
     <div role="status">

@@ -1,6 +1,7 @@
 /** The line that says from where a run is about to be started, while its plan is changed. */
 import { useEffect } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
+import { Button } from "../ui/button.tsx";
 
 /** Shown while the plan of a run is changed for a new run from one of its entries. */
 export function WhatIfBar({ state }: { state: AppState }) {
@@ -17,8 +18,8 @@ export function WhatIfBar({ state }: { state: AppState }) {
         ({view.entries[seq - 1]?.event}) in a new session.{" "}
         {!state.plan.is_changed.value && <span class="muted">The plan is unchanged so far.</span>}
       </p>
-      <button type="button" class="primary" onClick={() => state.runWhatIf()}>Run from entry {seq}</button>
-      <button type="button" onClick={() => state.cancelWhatIf()}>Cancel</button>
+      <Button class="primary" onClick={() => state.runWhatIf()}>Run from entry {seq}</Button>
+      <Button onClick={() => state.cancelWhatIf()}>Cancel</Button>
     </div>
   );
 }

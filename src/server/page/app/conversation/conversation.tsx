@@ -4,6 +4,7 @@ import { Undo } from "../compare/undo.tsx";
 import type { AppState } from "../state/app_state.ts";
 import { forkSeqOf } from "../state/comparison.ts";
 import { hasEnded, type Item, type RunView } from "../state/run_view.ts";
+import { Button } from "../ui/button.tsx";
 import { Ago, Copy, Elapsed, Status } from "../ui/facts.tsx";
 import { visible } from "../ui/text.tsx";
 import { dollars, tokens } from "../ui/units.ts";
@@ -135,22 +136,15 @@ function RunEnd({ state, view }: { state: AppState; view: RunView }) {
         {view.ended.value && <Ago time={view.ended.value} />}
         <Copy text={view.id} label={`${view.id.slice(0, 10)}…`} />
         {state.current.value !== view && (
-          <button
-            type="button"
-            class="plain"
-            onClick={() => state.select(view)}
-          >
-            show its log
-          </button>
+          <Button plain onClick={() => state.select(view)}>show its log</Button>
         )}
         {run?.forked_from && (
-          <button
-            type="button"
-            class="plain"
+          <Button
+            plain
             onClick={() => state.attempt(() => state.compare(run.forked_from!.run_id, view.id))}
           >
             compare with its origin
-          </button>
+          </Button>
         )}
         <Undo state={state} view={view} />
       </footer>
@@ -192,18 +186,13 @@ function Composer({ state }: { state: AppState }) {
           {starting ? "Starting …" : active ? "Steer ⏎" : "Run ⏎"}
         </button>
         {active && (
-          <button type="button" onClick={() => state.cancel()}>
+          <Button onClick={() => state.cancel()}>
             {active.cancelling.value ? "Cancel at once" : "Cancel"} ■
-          </button>
+          </Button>
         )}
         <span class="spread" />
         {!active && state.conversation.value.length > 0 && (
-          <button
-            type="button"
-            onClick={() => state.newConversation()}
-          >
-            New conversation
-          </button>
+          <Button onClick={() => state.newConversation()}>New conversation</Button>
         )}
       </div>
     </form>

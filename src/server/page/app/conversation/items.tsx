@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Item, NoticeItem, TextItem, Thread, ToolItem, ToolPhase } from "../state/run_view.ts";
+import { Button } from "../ui/button.tsx";
 import { asText, isDiff, TextBlock, visible } from "../ui/text.tsx";
 import { duration } from "../ui/units.ts";
 import { Markdown } from "../ui/markdown.tsx";
@@ -41,7 +42,7 @@ function ItemRow({ item, agent, again }: RowProps<Item>) {
 
 function AgainButton({ item, again }: { item: Item; again: Again | undefined }) {
   if (!again) return null;
-  return <button type="button" class="plain again" onClick={() => again(item)}>try again from here …</button>;
+  return <Button class="plain again" onClick={() => again(item)}>try again from here …</Button>;
 }
 
 function Text({ item, agent, again }: RowProps<TextItem>) {

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import type { Question } from "../state/run_view.ts";
+import { Button } from "../ui/button.tsx";
 import { Countdown } from "../ui/facts.tsx";
 import { LimitInput } from "../ui/limit_input.tsx";
 import { asText, isDiff, TextBlock, visible } from "../ui/text.tsx";
@@ -86,14 +87,13 @@ function ApprovalCard({ state, question }: CardProps) {
           const label = typeof option === "string" ? option : option.label;
           const denies = typeof option === "string" ? /^(deny|no)\b/i.test(option) : option.effect === "deny";
           return (
-            <button
-              type="button"
+            <Button
               class={index === 0 ? "primary" : undefined}
               onClick={() => state.answer(question, label, denies ? reason : undefined)}
               key={label}
             >
               {visible(label)}
-            </button>
+            </Button>
           );
         })}
         <input
@@ -119,7 +119,7 @@ function LimitCard({ state, question, limit }: CardProps & { limit: NonNullable<
       <div class="row wrap">
         <LimitInput value={value} onInput={setValue} />
         <button type="submit" class="primary">Raise the limit</button>
-        <button type="button" onClick={() => state.answer(question, "deny")}>Stop here</button>
+        <Button onClick={() => state.answer(question, "deny")}>Stop here</Button>
       </div>
     </Card>
   );

@@ -1,6 +1,7 @@
 /** The calls of models in a run: tokens, cost, time. */
 import { useState } from "preact/hooks";
 import type { ModelCall, RunView } from "../state/run_view.ts";
+import { Button } from "../ui/button.tsx";
 import { dollars, duration, tokens } from "../ui/units.ts";
 import { visible } from "../ui/text.tsx";
 
@@ -19,9 +20,9 @@ export function Calls({ view, onOpen }: { view: RunView; onOpen: (seq: number) =
   return (
     <>
       {skipped > 0 && (
-        <button type="button" class="plain" onClick={() => setShown(shown + 10 * SHOWN)}>
+        <Button plain onClick={() => setShown(shown + 10 * SHOWN)}>
           {skipped} earlier calls
-        </button>
+        </Button>
       )}
       <table class="calls">
         <thead>
@@ -66,10 +67,10 @@ function CallRow({ call, number, own, cached, cost, onOpen }: {
   return (
     <tr onClick={onOpen}>
       <th scope="row">
-        <button type="button" class="plain" aria-label={`What the model was sent in call ${number}`}>
+        <Button plain aria-label={`What the model was sent in call ${number}`}>
           {own ? "" : "↳ "}
           {number}
-        </button>
+        </Button>
       </th>
       <td class={error ? "failed" : undefined}>
         {error ? `✗ ${provider}: ` : provider}

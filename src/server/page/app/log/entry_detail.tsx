@@ -1,6 +1,7 @@
 /** One entry of the log, whole. */
 import { useMemo } from "preact/hooks";
 import type { RunView } from "../state/run_view.ts";
+import { Button } from "../ui/button.tsx";
 import { Copy } from "../ui/facts.tsx";
 import { asText, TextBlock } from "../ui/text.tsx";
 import type { LogRows } from "./rows.ts";
@@ -31,12 +32,10 @@ export function EntryDetail({ view, rows, seq, onClose, onCall, onFork }: {
       <div class="row wrap">
         <h2>{seq} {entry.event}{count > 1 && ` ×${count}`}</h2>
         <span class="spread" />
-        {entry.event === "provider:request" && (
-          <button type="button" onClick={() => onCall(seq)}>What was sent</button>
-        )}
-        <button type="button" onClick={() => onFork(seq)}>Fork from here</button>
+        {entry.event === "provider:request" && <Button onClick={() => onCall(seq)}>What was sent</Button>}
+        <Button onClick={() => onFork(seq)}>Fork from here</Button>
         <Copy text={text} label="copy" />
-        <button type="button" class="plain" aria-label="Close the entry" onClick={onClose}>✕</button>
+        <Button plain aria-label="Close the entry" onClick={onClose}>✕</Button>
       </div>
       <TextBlock text={text} label={`Entry ${seq} as JSON`} key={seq} />
     </section>

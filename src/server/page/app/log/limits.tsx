@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import { hasEnded, type RunView } from "../state/run_view.ts";
+import { Button } from "../ui/button.tsx";
 import { now } from "../ui/facts.tsx";
 import { LimitInput } from "../ui/limit_input.tsx";
 import { type Gauge, gaugesOf } from "./gauges.ts";
@@ -59,14 +60,9 @@ function GaugeRow(
       </span>
       <span class={style || "muted"}>{share >= 1 && "! "}{text}</span>
       {onClick && (
-        <button
-          type="button"
-          class="plain"
-          aria-expanded={open}
-          aria-label={`Raise the limit of ${label}`}
-        >
+        <Button plain aria-expanded={open} aria-label={`Raise the limit of ${label}`}>
           raise
-        </button>
+        </Button>
       )}
     </div>
   );

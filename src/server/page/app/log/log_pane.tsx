@@ -10,6 +10,7 @@ import { type Kind, KINDS, LogRows } from "./rows.ts";
 import { SentRequests } from "./sent.ts";
 import { SentDialog } from "./sent_dialog.tsx";
 import { Timeline } from "./timeline.tsx";
+import { Button } from "../ui/button.tsx";
 
 /** Milliseconds after the last key until a search starts. */
 const SEARCH_MS = 150;
@@ -139,7 +140,7 @@ function Replay({ state, view }: { state: AppState; view: RunView }) {
   };
   return (
     <div class="replay" role="group" aria-label="Replay">
-      <button type="button" disabled={busy} onClick={replay}>{busy ? "Replaying …" : "Replay"}</button>
+      <Button disabled={busy} onClick={replay}>{busy ? "Replaying …" : "Replay"}</Button>
       <p role="status">
         {result === null
           ? <span class="muted">again, on the recorded answers</span>

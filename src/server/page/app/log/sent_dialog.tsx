@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { type Data, type ModelRequest, PreampApiError } from "preamp/client";
 import { sentenceOf } from "../state/failures.ts";
 import { type RunView, textOf } from "../state/run_view.ts";
+import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Copy } from "../ui/facts.tsx";
 import { asText, TextBlock, visible } from "../ui/text.tsx";
@@ -57,11 +58,11 @@ export function SentDialog({ view, sent, seq, onCall, onFork, onClose }: {
       <div class="row wrap sent-top">
         <h2>What {call?.provider} was sent in call {index + 1} of {calls.length}</h2>
         <span class="spread" />
-        <button type="button" aria-disabled={index <= 0} onClick={() => go(-1)}>← earlier</button>
-        <button type="button" aria-disabled={index >= calls.length - 1} onClick={() => go(1)}>later →</button>
-        <button type="button" aria-pressed={json} onClick={() => setJson(!json)}>JSON</button>
-        <button type="button" onClick={() => onFork(seq)}>Fork from here</button>
-        <button type="button" onClick={onClose}>Close</button>
+        <Button aria-disabled={index <= 0} onClick={() => go(-1)}>← earlier</Button>
+        <Button aria-disabled={index >= calls.length - 1} onClick={() => go(1)}>later →</Button>
+        <Button aria-pressed={json} onClick={() => setJson(!json)}>JSON</Button>
+        <Button onClick={() => onFork(seq)}>Fork from here</Button>
+        <Button onClick={onClose}>Close</Button>
       </div>
       <div class="sent" aria-live="polite" aria-busy={loaded === null}>
         {loaded === null

@@ -1,6 +1,7 @@
 /** What the plan may do that it could not before, and what else changed. */
 import type { AppState } from "../state/app_state.ts";
 import type { PlanChange, PlanChanges } from "../state/plan_draft.ts";
+import { Button } from "../ui/button.tsx";
 import { visible } from "../ui/text.tsx";
 import { planLabel } from "./words.ts";
 
@@ -26,9 +27,9 @@ export function Changes({ state }: { state: AppState }) {
         : <ChangeLists changes={changes} />}
       {name !== null && plan.is_changed.value && (
         <p>
-          <button type="button" onClick={() => state.attempt(() => plan.choose(name))}>
+          <Button onClick={() => state.attempt(() => plan.choose(name))}>
             Back to plan {planLabel(name)}
-          </button>{" "}
+          </Button>{" "}
           <span class="muted">your text stays in the list of plans</span>
         </p>
       )}

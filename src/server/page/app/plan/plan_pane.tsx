@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import type { Finding, PlanDraft, ReviewPhase } from "../state/plan_draft.ts";
+import { Button } from "../ui/button.tsx";
 import { Copy } from "../ui/facts.tsx";
 import { visible } from "../ui/text.tsx";
 import { Changes } from "./changes.tsx";
@@ -12,36 +13,26 @@ import { Editor, goTo } from "./editor.tsx";
 import { Explained } from "./explained.tsx";
 import { planLabel, planSentence } from "./words.ts";
 
-/** What is open below the editor. */
-type Drawer = "explain" | "diff" | null;
-
 /** The plan pane. */
 export function PlanPane({ state }: { state: AppState }) {
   const { plan } = state;
-  const [drawer, setDrawer] = useState<Drawer>(null);
-  const toggle = (name: Drawer) => setDrawer(drawer === name ? null : name);
+  const [drawer, setDrawer] = useState<"explain" | "diff" | null>(null);
   return (
     <>
       <header>
         <h2>Plan</h2>
         <PlanChoice state={state} />
         <span class="spread" />
-        <button
-          type="button"
-          aria-expanded={drawer === "explain"}
-          aria-controls="plan-drawer"
-          onClick={() => toggle("explain")}
-        >
-          explain
-        </button>
-        <button
-          type="button"
-          aria-expanded={drawer === "diff"}
-          aria-controls="plan-drawer"
-          onClick={() => toggle("diff")}
-        >
-          diff
-        </button>
+        {(["explain", "diff"] as const).map((name) => (
+          <Button
+            aria-expanded={drawer === name}
+            aria-controls="plan-drawer"
+            onClick={() => setDrawer(drawer === name ? null : name)}
+            key={name}
+          >
+            {name}
+          </Button>
+        ))}
       </header>
       <Editor state={state} />
       <div id="plan-drawer">
@@ -111,9 +102,9 @@ function Verdict({ plan, openDiff }: { plan: PlanDraft; openDiff: () => void }) 
       </p>
       {widens > 0 && (
         <p>
-          <button type="button" class="plain failed" onClick={openDiff}>
+          <Button class="plain failed" onClick={openDiff}>
             ▲ {widens} {widens === 1 ? "change widens" : "changes widen"} what it may do
-          </button>
+          </Button>
         </p>
       )}
     </>
@@ -147,9 +138,9 @@ function Findings({ plan }: { plan: PlanDraft }) {
           {finding.line === undefined
             ? <FindingText finding={finding} />
             : (
-              <button type="button" class="plain" onClick={() => goTo(finding.line!, finding.column)}>
+              <Button plain onClick={() => goTo(finding.line!, finding.column)}>
                 <FindingText finding={finding} />
-              </button>
+              </Button>
             )}
         </li>
       ))}

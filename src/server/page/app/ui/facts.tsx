@@ -1,6 +1,7 @@
 /** Small facts: times, durations, costs, ids, states. */
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
+import { Button } from "./button.tsx";
 import { duration } from "./units.ts";
 
 /** The time, once a second while someone looks. */
@@ -49,7 +50,7 @@ export function Copy({ text, label }: { text: string | (() => string); label: st
     setSaid(copied ? "copied" : "not allowed");
     setTimeout(() => setSaid(null), 1_500);
   };
-  return <button type="button" class="plain" onClick={copy}>{said ?? label}</button>;
+  return <Button plain onClick={copy}>{said ?? label}</Button>;
 }
 
 /** Writes to the clipboard; an address that is not `https` or of this machine has none but the old command. */
@@ -77,6 +78,9 @@ const SIGNS: Readonly<Record<string, readonly [sign: string, style: string]>> = 
   cancelled: ["■", "muted"],
   failed: ["✗", "failed"],
 };
+
+/** All statuses of runs. */
+export const STATUSES: readonly string[] = Object.keys(SIGNS);
 
 /** The status of a run as a sign and words. */
 export function Status({ status }: { status: string }) {

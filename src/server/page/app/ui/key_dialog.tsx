@@ -1,6 +1,7 @@
 /** Asks for the API key of the server. */
 import { useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
+import { Button } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
 
 /** The dialog for the key: it stays in memory unless the user wants to keep it for the tab. */
@@ -36,7 +37,7 @@ export function KeyDialog({ state }: { state: AppState }) {
         </label>
         <div class="row">
           <button type="submit" class="primary">Use this key</button>
-          <button type="button" onClick={close}>Close</button>
+          <Button onClick={close}>Close</Button>
         </div>
       </form>
     </Dialog>

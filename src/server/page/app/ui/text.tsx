@@ -1,6 +1,7 @@
 /** Text that a model or a tool wrote: hostile, possibly huge. It is only ever shown as text. */
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
+import { Button } from "./button.tsx";
 import { codeOf, CONTROLS } from "./controls.ts";
 
 /** Characters that are shown at first. */
@@ -33,9 +34,9 @@ export function TextBlock({ text, label, diff = false }: { text: string; label: 
     <div class="block" role="group" aria-label={label} tabIndex={0}>
       {diff ? <Diff text={part} /> : <pre dir="auto">{visible(part)}</pre>}
       {text.length > shown && (
-        <button type="button" onClick={() => setShown(shown + MORE)}>
+        <Button onClick={() => setShown(shown + MORE)}>
           Show more ({sizeOf(text.length - shown)} left)
-        </button>
+        </Button>
       )}
     </div>
   );
