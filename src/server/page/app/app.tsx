@@ -1,11 +1,11 @@
 /** The page: a line of facts, three panes, and what opens above them. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useErrorBoundary } from "preact/hooks";
-import { onKey, toggleTheme } from "./compare/actions.ts";
+import { onKey, toggleTheme } from "./overlays/actions.ts";
 import { Compare } from "./compare/compare.tsx";
-import { HistoryDialog } from "./compare/history.tsx";
-import { KeysDialog } from "./compare/keys_dialog.tsx";
-import { Palette } from "./compare/palette.tsx";
+import { HistoryDialog } from "./overlays/history.tsx";
+import { KeysDialog } from "./overlays/keys_dialog.tsx";
+import { Palette } from "./overlays/palette.tsx";
 import { WhatIfBar } from "./compare/what_if.tsx";
 import { Conversation } from "./conversation/conversation.tsx";
 import { Questions } from "./conversation/questions.tsx";
@@ -16,7 +16,7 @@ import { type AppState, type Pane, PANES } from "./state/app_state.ts";
 import { Button } from "./ui/button.tsx";
 import { Elapsed, Status } from "./ui/facts.tsx";
 import { dollars } from "./ui/units.ts";
-import { KeyDialog } from "./ui/key_dialog.tsx";
+import { KeyDialog } from "./overlays/key_dialog.tsx";
 
 const FIND_KEY = /Mac|iP/.test(navigator.platform) ? "⌘K" : "Ctrl K";
 

@@ -1,6 +1,6 @@
 /** The middle: the runs of a session, open questions, and the box for prompts and steering. */
 import { useCallback, useEffect, useRef } from "preact/hooks";
-import { Undo } from "../compare/undo.tsx";
+import { Undo } from "./undo.tsx";
 import type { AppState } from "../state/app_state.ts";
 import { forkSeqOf } from "../state/comparison.ts";
 import { hasEnded, type Item, type RunView } from "../state/run_view.ts";

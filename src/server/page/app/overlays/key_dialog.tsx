@@ -1,8 +1,8 @@
 /** Asks for the API key of the server. */
 import { useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
-import { Button } from "./button.tsx";
-import { Dialog } from "./dialog.tsx";
+import { Button } from "../ui/button.tsx";
+import { Dialog } from "../ui/dialog.tsx";
 
 /** The dialog for the key: it stays in memory unless the user wants to keep it for the tab. */
 export function KeyDialog({ state }: { state: AppState }) {
