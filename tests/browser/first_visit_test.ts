@@ -70,7 +70,7 @@ browserTest(
       });
       await step("both runs are side by side", async () => {
         await page.getByText(/[=≠] (B does the same as A|First difference)/).waitFor();
-        await page.getByText("+system: You are the demo agent of Preamp. Answer in rhyme.").waitFor();
+        await page.getByText('+ "You are the demo agent of Preamp. Answer in rhyme."').waitFor();
         await page.getByRole("region", { name: "Run B" }).getByText("completed").waitFor();
         await look("visit-8-compared");
       });

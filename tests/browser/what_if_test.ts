@@ -32,7 +32,7 @@ browserTest(
       });
       await step("side by side, with the same answer", async () => {
         await page.getByText("= B does the same as A.").waitFor();
-        await page.getByText("+system: You are the demo agent of Preamp. Rhyme.").waitFor();
+        await page.getByText('+ "You are the demo agent of Preamp. Rhyme."').waitFor();
         await look("compared-equal");
       });
       await step("from the prompt, without the tool: a difference", async () => {

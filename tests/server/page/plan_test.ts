@@ -1,4 +1,5 @@
 /** The plan pane without a browser: the state of the plan, editing, and texts to copy. */
+import { pathToFileURL } from "node:url";
 import { createPreamp } from "preamp/server";
 import { PreampApiError, PreampClient } from "preamp/client";
 import { curlText, typescriptText } from "../../../src/server/page/app/plan/copy_as.ts";
@@ -38,8 +39,7 @@ function memory(): TextStorage {
 }
 
 /** Opens a server with the example plans, and a draft of it. */
-function open(storage = memory()) {
-  const plans = new URL("../../../plans/", import.meta.url);
+function open(storage = memory(), plans = new URL("../../../plans/", import.meta.url)) {
   const preamp = createPreamp({ authenticate: null, plans });
   const client = new PreampClient({
     url: "http://localhost",
@@ -90,6 +90,22 @@ Deno.test("PlanDraft reports findings at their lines, and of a refused run too",
   draft.refuse(error);
   assertEquals(draft.phase.value, "invalid");
   assertMatch(draft.findings.value[0]!.message, /tool-nothing/);
+});
+
+Deno.test("PlanDraft marks no lines for a named plan, whose file it does not show", async () => {
+  const plans = await Deno.makeTempDir();
+  await Deno.writeTextFile(`${plans}/typo.yaml`, `# a comment\n${OWN}tools: [tool-bsh]\n`);
+  await using server = open(memory(), pathToFileURL(`${plans}/`));
+  const { draft } = server;
+  await draft.load();
+  await draft.choose("typo");
+  assertEquals([await reviewed(draft), draft.choice(false)], ["invalid", { plan_ref: "typo" }]);
+  assertEquals(draft.findings.value.map(({ path, line }) => [path, line]), [["tools[0]", undefined]]);
+  draft.edit(`${draft.text.value}\n`);
+  assertEquals([await reviewed(draft), draft.findings.value.map(({ line }) => typeof line)], ["invalid", [
+    "number",
+  ]]);
+  await Deno.remove(plans, { recursive: true });
 });
 
 Deno.test("PlanDraft sends the name of an unchanged plan, and the text of a changed one, also after its run", async () => {

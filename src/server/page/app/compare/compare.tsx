@@ -51,11 +51,17 @@ export function Compare({ state, compared }: { state: AppState; compared: Compar
 function Plans({ plans }: { plans: PlanDifference | null }) {
   if (plans === null) return <p class="compare-part muted">comparing the plans …</p>;
   if (plans.lines === "") return <p class="compare-part">= The plans are the same.</p>;
+  const { changes } = plans;
+  const is_said = changes !== null &&
+    changes.widens.length + changes.narrows.length + changes.other.length > 0;
   return (
     <details class="compare-part" open>
       <summary>≠ The plan of B has changes</summary>
-      {plans.changes && <ChangeLists changes={plans.changes} />}
-      <TextBlock text={plans.lines} label="Changed lines of the plan" diff />
+      {changes && <ChangeLists changes={changes} />}
+      <details open={!is_said}>
+        <summary class="muted">as lines</summary>
+        <TextBlock text={plans.lines} label="Changed lines of the plan" diff />
+      </details>
     </details>
   );
 }

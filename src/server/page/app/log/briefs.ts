@@ -57,7 +57,7 @@ const WORDS: Readonly<Record<string, Words>> = {
     const { role, content } = message as Data;
     return `${role}: ${line(content)}`;
   },
-  "context:reset": ({ messages }) => `${(messages as unknown[]).length} messages`,
+  "context:reset": ({ messages }) => `messages: ${(messages as unknown[]).length}`,
   "context:compaction": ({ before_tokens, after_tokens, strategy_level }) =>
     `${tokens(Number(before_tokens))} → ${tokens(Number(after_tokens))} tokens, level ${strategy_level}`,
   "orchestrator:complete": statusOf,

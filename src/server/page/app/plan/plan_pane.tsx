@@ -152,7 +152,7 @@ function FindingText({ finding: { level, line, path, message, hint } }: { findin
   return (
     <>
       <span class={level === "error" ? "failed" : "waiting"}>{level === "error" ? "✗" : "!"} {level}</span>
-      {line !== undefined && <span class="muted">line {line}</span>}
+      {line !== undefined && <span class="muted at">line {line}</span>}
       {path !== "" && <code>{visible(path)}</code>}
       <span>{visible(message)}</span>
       {hint && <span class="muted">{visible(hint)}</span>}

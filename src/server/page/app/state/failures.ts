@@ -5,7 +5,7 @@ import { PreampApiError } from "preamp/client";
 export function sentenceOf(error: unknown): string {
   if (error instanceof PreampApiError) {
     const [first] = error.details;
-    const hint = typeof first?.hint === "string" ? `. ${first.hint}` : "";
+    const hint = typeof first?.hint === "string" ? ` (${first.hint})` : "";
     return `${error.message}${hint}`;
   }
   if (error instanceof TypeError) return "The server cannot be reached";

@@ -273,7 +273,7 @@ export class PlanDraft {
     try {
       const { ok, errors, warnings } = await this.#client.plans("check", input) as unknown as Check;
       if (!isCurrent()) return;
-      if (!ok) return this.#refused([...found("error", errors), ...found("warning", warnings)]);
+      if (!ok) return this.#refused([...this.#found("error", errors), ...this.#found("warning", warnings)]);
       const compares = base !== text && base.trim() !== "";
       const [explanation, changes] = await Promise.all([
         this.#client.plans("explain", input),
@@ -282,7 +282,7 @@ export class PlanDraft {
       if (!isCurrent()) return;
       batch(() => {
         this.phase.value = "valid";
-        this.findings.value = found("warning", warnings);
+        this.findings.value = this.#found("warning", warnings);
         this.explanation.value = explanation as unknown as Explanation; // of POST /v1/plans/explain
         this.changes.value = changes as unknown as PlanChanges | null; // of POST /v1/plans/diff
       });
@@ -299,8 +299,16 @@ export class PlanDraft {
   #fail(error: PreampApiError): void {
     this.#refused(
       error.details.length > 0
-        ? found("error", error.details)
+        ? this.#found("error", error.details)
         : [{ level: "error", path: "", message: sentenceOf(error) }],
+    );
+  }
+
+  /** Returns findings; those of a named plan have lines of its file, which the editor does not show. */
+  #found(level: Finding["level"], details: readonly Data[]): Finding[] {
+    const is_named = this.#input.plan_ref !== undefined;
+    return details.map(({ line, column, path = "", ...detail }) =>
+      ({ ...detail, ...(is_named ? {} : { line, column }), path, level }) as Finding
     );
   }
 
@@ -318,8 +326,4 @@ interface Check {
   readonly ok: boolean;
   readonly errors: readonly Data[];
   readonly warnings: readonly Data[];
-}
-
-function found(level: Finding["level"], details: readonly Data[]): Finding[] {
-  return details.map((detail) => ({ ...detail, path: detail.path ?? "", level }) as Finding);
 }
