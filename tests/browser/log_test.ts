@@ -101,6 +101,8 @@ browserTest("a limit is raised at its gauge, and the run continues", async (brow
     await raise.press("Enter");
     await look("raise", "log");
     const field = page.getByRole("region", { name: "Log" }).getByRole("textbox", { name: "new limit" });
+    await field.fill("many"); // is not sent
+    await field.press("Enter");
     await field.fill("1");
     await field.press("Enter");
     await step("refused", () => page.getByRole("alert").getByText("must be above 1").waitFor());

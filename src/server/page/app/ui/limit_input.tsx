@@ -7,6 +7,8 @@ export function LimitInput({ value, onInput }: { value: string; onInput: (value:
       new limit
       <input
         inputMode="decimal"
+        pattern="[0-9]+([.][0-9]+)?"
+        title="a number"
         size={9}
         value={value}
         onInput={(event) => onInput(event.currentTarget.value)}
