@@ -112,3 +112,22 @@ browserTest("huge and pathological texts do not freeze the page", async (browser
     assert(Math.max(...times) < BOUND_MS, `${name}: ${times} ms`);
   }
 });
+
+browserTest(
+  "a pane that cannot draw an answer says so, and leaves the others as they are",
+  async (browser) => {
+    const server = await browser.use(startPageServer());
+    await browser.run(async ({ page, step }, url) => {
+      await page.route("**/v1/plans/explain", (route) => route.fulfill({ json: { modules: 1 } }));
+      await page.goto(url);
+      await step(
+        "the plan pane says it",
+        () => page.getByRole("region", { name: "Plan", exact: true }).getByRole("alert").waitFor(),
+      );
+      await step("the conversation runs the prompt", async () => {
+        await page.getByRole("textbox", { name: "Prompt" }).press("Enter");
+        await page.getByRole("button", { name: "Allow", exact: true }).waitFor();
+      });
+    }, server.url);
+  },
+);

@@ -1,7 +1,10 @@
 /** What a model was sent in each call, and what is new in it. */
 import type { ModelRequest, PreampClient } from "preamp/client";
 
-/** The requests of a run; the server computes each by a replay, so they are kept. */
+/** Calls whose requests are kept: each has the whole context. */
+const MAX_KEPT = 20;
+
+/** The requests of a run; the server computes each by a replay, so the last ones are kept. */
 export class SentRequests {
   readonly #client: PreampClient;
   readonly #run_id: string;
@@ -22,6 +25,7 @@ export class SentRequests {
       });
       sent.catch(() => this.#known.delete(seq));
       this.#known.set(seq, sent);
+      if (this.#known.size > MAX_KEPT) this.#known.delete(this.#known.keys().next().value!);
     }
     return sent;
   }

@@ -204,8 +204,18 @@ function wordsOf(act: Act | undefined, side: string): string {
   return `${side} writes ${excerpt(act.text.value.trim(), 0)}`;
 }
 
+/** Inputs as text, which are compared again in each frame of a stream. */
+const canonical_texts = new WeakMap<object, string>();
+
 /** Returns a value as JSON with the names of objects in order. */
 function canonical(value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  let text = canonical_texts.get(value);
+  if (text === undefined) canonical_texts.set(value, text = sorted(value));
+  return text;
+}
+
+function sorted(value: object): string {
   return JSON.stringify(
     value,
     (_, part) =>
