@@ -36,6 +36,9 @@ export const PAGES: readonly Page[] = [
   { name: "changelog", summary: "see what changed for users" },
 ];
 
+/** Why a page of {@link PAGES} or of a built-in module is not there. */
+export const UNREADABLE = "the program has no files of it, or may not read them: start it with --allow-read";
+
 /**
  * Returns the Markdown of a page, or undefined when there is no page of that name. A program that loads
  * Preamp from a registry, or may not read files, has no pages.

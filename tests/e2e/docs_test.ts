@@ -13,3 +13,13 @@ Deno.test("docs and GET /docs show the pages of src/docs and of the built-in mod
   const index = await read("/llms.txt");
   for (const name of ["plan", "architecture", "tool-todo"]) assertStringIncludes(index, `(docs/${name})`);
 });
+
+Deno.test("docs without the right to read files says that it needs it", async () => {
+  const args = ["run", "--no-prompt", "--allow-env", `${ROOT}main.ts`, "docs", "plan"];
+  const { code, stderr } = await new Deno.Command(Deno.execPath(), { args }).output();
+  assertEquals(code, 2);
+  assertStringIncludes(
+    new TextDecoder().decode(stderr),
+    'Cannot find page "plan": the program has no files of it',
+  );
+});

@@ -1,6 +1,6 @@
 /** `preamp docs`: the documentation that ships with the program. */
 import { BUILTIN_IDS } from "../../app/module_table.ts";
-import { linkedPage, pageIndex, PAGES, readPage } from "../../docs/pages.ts";
+import { linkedPage, pageIndex, PAGES, readPage, UNREADABLE } from "../../docs/pages.ts";
 import { adviceFor, UsageError } from "../arguments.ts";
 import type { Command } from "../commands.ts";
 import { fitMarkdown } from "../terminal/markdown.ts";
@@ -40,6 +40,6 @@ async function page(name: string): Promise<string> {
   const text = await readPage(name);
   if (text !== undefined) return text;
   const names = new Set([...PAGES.map((page) => page.name), ...BUILTIN_IDS]);
-  const advice = adviceFor(name, names, "preamp docs lists all pages");
+  const advice = names.has(name) ? UNREADABLE : adviceFor(name, names, "preamp docs lists all pages");
   throw new UsageError(`Cannot find page ${JSON.stringify(name)}: ${advice}`);
 }

@@ -1,5 +1,5 @@
 /** Routes of the documentation: Markdown for programs, HTML for browsers, an index for its search. */
-import { type Page, pageIndex, PAGES, readPage } from "../../docs/pages.ts";
+import { type Page, pageIndex, PAGES, readPage, UNREADABLE } from "../../docs/pages.ts";
 import type { Runtime } from "../../app/types.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { type Answer, revalidatedAnswer, textAnswer } from "../answers.ts";
@@ -54,9 +54,7 @@ export const DOC_ROUTES: readonly Route[] = [
       if (page !== undefined) {
         return wantsHtml(context) ? await htmlAnswer(context, page, name) : markdownAnswer(page);
       }
-      const advice = PAGES.some((one) => one.name === name)
-        ? "the server has no files, or may not read them: start it with --allow-read"
-        : "see /docs for all pages";
+      const advice = PAGES.some((one) => one.name === name) ? UNREADABLE : "see /docs for all pages";
       throw new PreampError("not_found", `Cannot find page ${JSON.stringify(name)}: ${advice}`);
     },
   },
