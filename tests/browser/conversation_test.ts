@@ -6,7 +6,7 @@ browserTest(
   "the demo plan is run, its call allowed and its answer read with the keyboard alone",
   async (browser) => {
     const server = await browser.use(startServer(["--no-auth"]));
-    await browser.run(async ({ page, step, look, tabTo }, url) => {
+    await browser.run(async ({ page, context, step, look, tabTo }, url) => {
       await page.goto(url);
       const conversation = page.getByRole("log", { name: "Conversation" });
       await step("the demo prompt is typed in", async () => {
@@ -32,6 +32,10 @@ browserTest(
         const focused = await page.evaluate("document.activeElement.getAttribute('aria-label')");
         if (focused !== "Prompt") throw new Error(`The focus is in ${focused}`);
         await look("completed");
+        const { nodes } = await (await context.newCDPSession(page)).send("Accessibility.getFullAXTree");
+        const log = nodes.find(({ role, name }) => role?.value === "log" && name?.value === "Conversation");
+        const live = log?.properties?.find(({ name }) => name === "live")?.value.value;
+        if (live !== "polite") throw new Error(`A screen reader hears the answer: ${live}`);
       });
       await step("a denied call", async () => {
         await page.getByRole("textbox", { name: "Prompt" }).fill("What is 2 + 3?");

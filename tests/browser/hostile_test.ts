@@ -44,6 +44,15 @@ browserTest("markup, links and control characters of models and tools are text",
       for (const part of await page.getByRole("log").locator("summary").all()) await part.click();
       await look("hostile-answer");
     });
+    await step("what the model was sent, and an entry of the log", async () => {
+      await page.getByRole("button", { name: "What the model was sent in call 2" }).press("Enter");
+      await page.getByRole("dialog", { name: "What the model was sent" }).getByText("options").waitFor();
+      await look("hostile-sent");
+      await page.keyboard.press("Escape");
+      await page.getByRole("option", { name: /tool:post/ }).click();
+      await page.getByRole("group", { name: / as JSON$/ }).waitFor();
+      await look("hostile-entry", "log");
+    });
     await step("links lead to the web only, and in another tab", async () => {
       for (const link of await page.getByRole("log").getByRole("link").all()) {
         const href = await link.getAttribute("href") ?? "";
@@ -68,7 +77,10 @@ browserTest("markup, links and control characters of models and tools are text",
 /** Milliseconds that a text may take on a busy machine; without bounds, some of these take a minute. */
 const BOUND_MS = 10_000;
 
-/** Returns milliseconds until a run's last text is shown, and then until a key has an effect. */
+/**
+ * Returns milliseconds until a run's last text is shown, its calls are open, keys are typed, and its log is
+ * searched.
+ */
 async function timeToOpen(browser: Browser, server: ServerProgram, id: string): Promise<number[]> {
   return await browser.run(async ({ page }, url) => {
     const times: number[] = [];
@@ -86,6 +98,9 @@ async function timeToOpen(browser: Browser, server: ServerProgram, id: string): 
     const prompt = page.getByRole("textbox", { name: "Prompt" });
     await prompt.pressSequentially("still there");
     if (await prompt.inputValue() !== "still there") throw new Error(await prompt.inputValue());
+    lap();
+    await page.getByRole("searchbox", { name: "Search the log" }).fill("nowhere");
+    await page.getByText("0 rows of this kind").waitFor();
     lap();
     return times;
   }, `${server.url}/#/runs/${id}`);

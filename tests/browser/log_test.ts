@@ -18,10 +18,11 @@ browserTest(
       scripted([...answers, "Listed."], { ...TOOLS, limits: { max_tool_calls: 2000 } }),
     );
     await runWith(server, id, "completed");
-    const seen = await browser.run(async ({ page, step }, url) => {
+    const seen = await browser.run(async ({ page, step, look }, url) => {
       await page.goto(url);
       const log = page.getByRole("listbox", { name: "Entries of the log" });
       await step("follows the end", () => log.getByRole("option", { name: /run:end ✓ completed/ }).waitFor());
+      await look("log-5000", "log");
       const drawn = await log.getByRole("option").count();
       const size = Number(await log.getByRole("option").last().getAttribute("aria-setsize"));
       await page.getByRole("combobox", { name: "Kind of entries" }).selectOption("tools");
@@ -75,6 +76,7 @@ browserTest("what a model was sent says what is new in each call; a replay is eq
     await step("closed", () => dialog.waitFor({ state: "detached" }));
     await page.getByRole("button", { name: "Replay" }).press("Enter");
     await step("equal", () => page.getByText("✓ equal").waitFor());
+    await look("replay-equal", "log");
     return [second, third];
   }, `${server.url}/#/runs/${id}`);
   assertEquals(messages.map((texts) => texts.filter((text) => text.includes("+ new")).map(roleOf)), [
