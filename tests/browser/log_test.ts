@@ -18,11 +18,10 @@ browserTest(
       scripted([...answers, "Listed."], { ...TOOLS, limits: { max_tool_calls: 2000 } }),
     );
     await runWith(server, id, "completed");
-    const seen = await browser.run(async ({ page, step, look }, url) => {
+    const seen = await browser.run(async ({ page, step }, url) => {
       await page.goto(url);
       const log = page.getByRole("listbox", { name: "Entries of the log" });
       await step("follows the end", () => log.getByRole("option", { name: /run:end ✓ completed/ }).waitFor());
-      await look("log-5000", "log");
       const drawn = await log.getByRole("option").count();
       const size = Number(await log.getByRole("option").last().getAttribute("aria-setsize"));
       await page.getByRole("combobox", { name: "Kind of entries" }).selectOption("tools");
