@@ -115,6 +115,9 @@ try {
       await log.hover();
       await page.evaluate(record);
       for (let turn = 0; turn < 100; turn++) await page.mouse.wheel(0, -400);
+      await page.waitForFunction(
+        "Number(document.querySelector('[role=option]').getAttribute('aria-posinset')) < 4500",
+      );
       for (let turn = 0; turn < 100; turn++) await page.mouse.wheel(0, 200);
       return await page.evaluate<Smoothness>("stopRecording()");
     }, { url: `${url}/#/runs/${long}`, record: RECORD });
