@@ -3,19 +3,13 @@
  * Knows no DOM; the browser's parts come in as `Host`.
  */
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
-import {
-  type Data,
-  type Entry,
-  PreampApiError,
-  PreampClient,
-  type Run,
-  type RunRequest,
-} from "preamp/client";
+import { type Data, PreampApiError, PreampClient, type RunRequest } from "preamp/client";
 import { Comparison, type PlanDifference } from "./comparison.ts";
 import { sentenceOf } from "./failures.ts";
 import { lineDiff } from "./line_diff.ts";
 import { type PlanChanges, PlanDraft } from "./plan_draft.ts";
-import { hasEnded, type Question, RunView } from "./run_view.ts";
+import { hasEnded, type Question, type RunView } from "./run_view.ts";
+import { RunViews } from "./run_views.ts";
 import type { TextStorage } from "./tab_storage.ts";
 
 /** What the state needs from the browser. */
@@ -57,18 +51,12 @@ const THEME = "preamp.theme";
 const MAX_NAME = 80;
 /** Most earlier runs of a session that a conversation shows. */
 const MAX_RUNS = 20;
-/** Events after which the run object is fetched again: its usage, limits or approvals changed. */
-const CHANGES_RUN = /^(provider:(response|error|retry)|approval:|run:|tool:post)/;
-const REFRESH_MS = 400;
-
 /** State and actions of the page. */
 export class AppState {
   readonly client: PreampClient;
   readonly #host: Host;
   #key: string | undefined;
-  readonly #views = new Map<string, RunView>();
-  readonly #following = new Map<RunView, AbortController>();
-  readonly #refreshing = new Set<RunView>();
+  readonly #runs: RunViews;
   readonly #answering = new Set<string>();
   /** Grows whenever something else is opened. */
   #visit = 0;
@@ -135,6 +123,12 @@ export class AppState {
       ...(host.fetch ? { fetch: host.fetch } : {}),
     });
     this.plan = new PlanDraft(this.client, host.storage);
+    this.#runs = new RunViews({
+      client: this.client,
+      nextFrame: host.nextFrame,
+      onNews: (news) => this.announcement.value = news,
+      onStreamEnd: () => this.connected.value = true, // a failure of it is reported
+    });
   }
 
   /** Loads the plans, and what the place names: `#/runs/ID`, `#/compare/ID/ID`, or nothing. */
@@ -183,14 +177,13 @@ export class AppState {
     };
   }
 
-  /** Forgets runs that are not shown and ends their streams: a browser has six connections to a server. */
+  /** Forgets the runs that are not shown. */
   #release(): void {
-    const kept = new Set([...this.conversation.value, ...this.shown.value, this.what_if.value?.view]);
-    for (const [id, view] of this.#views) {
-      if (kept.has(view)) continue;
-      this.#views.delete(id);
-      this.#following.get(view)?.abort();
-    }
+    this.#runs.keep([...this.conversation.value, ...this.shown.value, this.what_if.value?.view]);
+  }
+
+  #load(view: RunView): void {
+    this.#runs.follow(view).catch((error) => this.#fail(error));
   }
 
   /** What the next run sends: prompt, plan, and the session of the conversation if there is one. */
@@ -251,7 +244,7 @@ export class AppState {
     this.prompt.value = "";
     this.announcement.value = "Running";
     await this.attempt(() =>
-      this.#follow(body, (view) => {
+      this.#runs.follow(body, (view) => {
         has_started = true;
         this.plan.ran(text);
         check();
@@ -286,7 +279,7 @@ export class AppState {
     });
     check();
     const runs = data.some((other) => other.id === id) ? [...data].reverse() : [run];
-    const views = runs.map((run) => this.#viewOf(run));
+    const views = runs.map((run) => this.#runs.viewOf(run));
     this.compared.value = null;
     this.conversation.value = views;
     this.has_earlier.value = next_cursor !== null;
@@ -309,7 +302,7 @@ export class AppState {
     const check = this.#begin();
     const runs = await Promise.all([this.client.getRun(left), this.client.getRun(right)]);
     check();
-    const compared = new Comparison(this.#viewOf(runs[0]), this.#viewOf(runs[1]));
+    const compared = new Comparison(this.#runs.viewOf(runs[0]), this.#runs.viewOf(runs[1]));
     this.compared.value = compared;
     this.current.value = compared.right;
     this.selected_seq.value = null;
@@ -380,90 +373,6 @@ export class AppState {
     else this.#host.storage.removeItem(THEME);
   }
 
-  #load(view: RunView): void {
-    this.#follow(view).catch((error) => this.#fail(error));
-  }
-
-  /** Returns the view of a run; its entries are newer than a run object that was asked for. */
-  #viewOf(run: Run): RunView {
-    let view = this.#views.get(run.id);
-    if (!view) this.#views.set(run.id, view = new RunView(run.id));
-    if (view.count.value === 0) {
-      view.run.value = run;
-      view.status.value = run.status;
-    }
-    return view;
-  }
-
-  /**
-   * Receives the entries of a new run, or of a view, until the run ends. `onStart` is called with the view of
-   * a new run once it has its first entry.
-   */
-  async #follow(target: RunRequest | RunView, onStart: (view: RunView) => void = () => {}): Promise<void> {
-    let view = target instanceof RunView ? target : undefined;
-    if (view && (this.#following.has(view) || view.ended.value !== null)) return;
-    const controller = new AbortController();
-    if (view) this.#following.set(view, controller);
-    let waiting: Entry[] = [];
-    const flush = () => {
-      const entries = waiting;
-      waiting = [];
-      if (entries.length > 0) this.#add(view!, entries);
-    };
-    try {
-      const options = { after: view?.entries.at(-1)?.seq ?? 0, signal: controller.signal };
-      for await (const entry of this.client.stream(view?.id ?? target as RunRequest, options)) {
-        if (!view) {
-          view = this.#views.get(entry.run_id) ?? new RunView(entry.run_id);
-          this.#views.set(view.id, view);
-          this.#following.set(view, controller);
-          onStart(view);
-        }
-        if (waiting.push(entry) === 1) this.#host.nextFrame(flush);
-      }
-    } finally {
-      this.connected.value = true; // the stream has ended, or its failure is reported
-      flush();
-      if (view) {
-        this.#following.delete(view);
-        if (!controller.signal.aborted) this.#refresh(view);
-      }
-    }
-  }
-
-  #add(view: RunView, entries: readonly Entry[]): void {
-    const had_ended = hasEnded(view.status.value);
-    view.add(entries);
-    if (entries.some(({ event }) => CHANGES_RUN.test(event))) this.#refresh(view);
-    if (had_ended) return; // the log of an earlier run: nothing of it is news
-    const asked = entries.findLast(({ event }) => event === "approval:required")?.data;
-    const open = view.questions.value.find(({ id, status }) =>
-      id === asked?.approval_id && status === "pending"
-    );
-    if (open) this.announcement.value = `Question: ${open.prompt}`;
-    if (hasEnded(view.status.value)) this.announcement.value = `Run ${view.status.value}`;
-  }
-
-  /** Takes a run object, unless that of the end is there: it may come later than the entry with it. */
-  #take(view: RunView, run: Run): void {
-    if (view.ended.value === null) view.run.value = run;
-  }
-
-  /** Fetches the run object, at most once in a while. */
-  #refresh(view: RunView): void {
-    if (view.ended.value !== null || this.#refreshing.has(view)) return;
-    this.#refreshing.add(view);
-    const fetchRun = async () => {
-      this.#refreshing.delete(view);
-      if (view.ended.value !== null) return;
-      await this.client.getRun(view.id).then(
-        (run) => this.#take(view, run),
-        () => {}, // the stream says that the server is lost
-      );
-    };
-    setTimeout(fetchRun, view.run.value ? REFRESH_MS : 0);
-  }
-
   /** Answers a question with one of its options, or `allow` or `deny`; a second click does nothing. */
   async answer(question: Question, decision: string, reason?: string): Promise<void> {
     if (this.#answering.has(question.id)) return;
@@ -478,9 +387,7 @@ export class AppState {
   raiseLimit(run_id: string, name: string, typed: string): Promise<boolean> {
     const value = name === "max_cost_usd" ? typed : Number(typed);
     return this.attempt(async () => {
-      const run = await this.client.raiseLimits(run_id, { [name]: value });
-      const view = this.#views.get(run_id);
-      if (view) this.#take(view, run);
+      this.#runs.take(await this.client.raiseLimits(run_id, { [name]: value }));
     });
   }
 
