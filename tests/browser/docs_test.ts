@@ -53,7 +53,7 @@ browserTest("the docs are read, searched and copied from, with the keyboard alon
 browserTest(
   "a search marks the section that it leads to; without a result it says so, and Escape leaves it",
   async (browser) => {
-    await using server = serveDocs();
+    const server = await browser.use(serveDocs());
     const ends = await browser.run(async ({ page, look, step }, url) => {
       await page.goto(url);
       await page.keyboard.press("/");
@@ -80,7 +80,7 @@ browserTest(
 );
 
 browserTest("no page is wider than a phone, and its contents are a disclosure", async (browser) => {
-  await using server = serveDocs();
+  const server = await browser.use(serveDocs());
   const wide = await browser.run(async ({ page }, url) => {
     await page.goto(url);
     const names = await page.locator(".pages a").evaluateAll((links) =>
@@ -104,7 +104,7 @@ browserTest("no page is wider than a phone, and its contents are a disclosure", 
 }, { viewport: { width: 390, height: 844 } });
 
 browserTest("without JavaScript there are contents and all pages, and no search", async (browser) => {
-  await using server = serveDocs();
+  const server = await browser.use(serveDocs());
   const seen = await browser.run(async ({ page }, url) => {
     await page.goto(url);
     await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "http", exact: true })
@@ -120,7 +120,7 @@ browserTest("without JavaScript there are contents and all pages, and no search"
 browserTest(
   "the documentation has the colours that were chosen on the page",
   async (browser) => {
-    await using server = serveDocs();
+    const server = await browser.use(serveDocs());
     await browser.run(async ({ page, step }, url) => {
       await page.goto(url.replace(/docs$/, ""));
       await page.getByRole("button", { name: "light or dark" }).click();
