@@ -74,7 +74,7 @@ export function specOf(source: string, more: Partial<LoadSpec> & { base_url?: st
 /** Writes a module of this repository and its packages into one file; resolves to the file's URL. */
 export async function withPackages(entry: URL, output: string): Promise<string> {
   const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["bundle", "--quiet", "--external", "preamp/base", "-o", output, entry.pathname],
+    args: ["bundle", "--quiet", "--minify", "--external", "preamp/base", "-o", output, entry.pathname],
     cwd: new URL("../../", import.meta.url),
   }).output();
   if (!success) throw new Error(new TextDecoder().decode(stderr));
