@@ -4,6 +4,7 @@ import { assertEquals, assertMatch } from "../assert.ts";
 import { ROOT, startServer } from "../e2e/program.ts";
 import { browserTest } from "./browser.ts";
 import { startProxy } from "./loopback_proxy.ts";
+import { ASKING } from "./runs.ts";
 
 /** What a stream has given to the page, and its client. */
 interface Streaming {
@@ -20,23 +21,6 @@ declare global {
   var Client: typeof PreampClient;
   var streaming: Streaming;
 }
-
-/** Asks a person before its tool call; the answer has many deltas. */
-const PLAN = {
-  session: { orchestrator: "loop-streaming", context: "context-simple" },
-  providers: [{
-    module: "provider-mock",
-    config: {
-      chunk_chars: 1,
-      responses: [
-        { tool_calls: [{ name: "calculator", arguments: { expression: "6*7" } }] },
-        { text: "6 × 7 is 42." },
-      ],
-    },
-  }],
-  tools: ["tool-calculator"],
-  hooks: [{ module: "hooks-approval", config: { rules: [{ tool: "calculator", action: "ask" }] } }],
-};
 
 /** Serves a page whose script is the bundled client. */
 async function startSite(): Promise<AsyncDisposable & { readonly url: string }> {
@@ -89,7 +73,7 @@ browserTest(
         void read();
       }, { url, key, plan });
       await page.waitForFunction(() => streaming.run_id !== "");
-    }, { site: site.url, url, key, plan: PLAN });
+    }, { site: site.url, url, key, plan: ASKING });
     proxy.cut();
     const { seqs, ...result } = await browser.run(async ({ page }) => {
       await page.waitForFunction(() => streaming.connections.includes(true));

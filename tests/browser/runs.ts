@@ -12,6 +12,23 @@ export function startPageServer(args: readonly string[] = []): Promise<ServerPro
   });
 }
 
+/** A plan that asks a person before its tool call; the answer has many deltas. */
+export const ASKING = {
+  session: { orchestrator: "loop-streaming", context: "context-simple" },
+  providers: [{
+    module: "provider-mock",
+    config: {
+      chunk_chars: 1,
+      responses: [
+        { tool_calls: [{ name: "calculator", arguments: { expression: "6*7" } }] },
+        { text: "6 × 7 is 42." },
+      ],
+    },
+  }],
+  tools: ["tool-calculator"],
+  hooks: [{ module: "hooks-approval", config: { rules: [{ tool: "calculator", action: "ask" }] } }],
+};
+
 /** Returns a plan whose model answers by a script, with further keys. */
 export function scripted(responses: readonly unknown[], more: Record<string, unknown> = {}): Json {
   return {

@@ -1,26 +1,10 @@
 /** The package of `deno task release`, installed and used in Node. */
 import { assertEquals } from "../assert.ts";
 import { startProxy } from "../browser/loopback_proxy.ts";
+import { ASKING } from "../browser/runs.ts";
 import { Tail } from "../support/child_process.ts";
 import { inFolder } from "../support/folder.ts";
 import { ROOT, startServer } from "./program.ts";
-
-/** Asks a person before its tool call; the answer has many deltas. */
-const PLAN = {
-  session: { orchestrator: "loop-streaming", context: "context-simple" },
-  providers: [{
-    module: "provider-mock",
-    config: {
-      chunk_chars: 1,
-      responses: [
-        { tool_calls: [{ name: "calculator", arguments: { expression: "6*7" } }] },
-        { text: "6 × 7 is 42." },
-      ],
-    },
-  }],
-  tools: ["tool-calculator"],
-  hooks: [{ module: "hooks-approval", config: { rules: [{ tool: "calculator", action: "ask" }] } }],
-};
 
 /** Runs in Node; writes a line when it waits for a person, and at the end what it has seen. */
 const PROGRAM = `
@@ -82,7 +66,7 @@ Deno.test({
 
       await using server = await startServer();
       await using proxy = startProxy(server.url);
-      const input = JSON.stringify({ url: proxy.url, key: server.key, plan: PLAN });
+      const input = JSON.stringify({ url: proxy.url, key: server.key, plan: ASKING });
       await using node = new Deno.Command("node", {
         args: ["--input-type=module", "--eval", PROGRAM, input],
         cwd: folder,

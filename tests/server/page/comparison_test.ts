@@ -1,27 +1,8 @@
 /** Two runs side by side: alignment by model calls, and the first difference. */
-import type { Entry } from "preamp/client";
 import { align, Comparison, forkSeqOf } from "../../../src/server/page/app/state/comparison.ts";
 import { type Item, RunView } from "../../../src/server/page/app/state/run_view.ts";
 import { assertEquals } from "../../assert.ts";
-
-type Draft = [event: string, data: Record<string, unknown>, session_id?: string];
-
-function entriesOf(drafts: readonly Draft[]): Entry[] {
-  return drafts.map(([event, data, session_id = "ses_1"], index) => ({
-    seq: index + 1,
-    event,
-    ts: new Date(index * 1000).toISOString(),
-    run_id: "run_1",
-    session_id,
-    data,
-  }));
-}
-
-function viewOf(...drafts: Draft[]): RunView {
-  const view = new RunView("run_1");
-  view.add(entriesOf(drafts));
-  return view;
-}
+import { type Draft, entriesOf, viewOf } from "../../support/log_entries.ts";
 
 /** A model call that wrote a text. */
 function says(text: string, session?: string): Draft[] {

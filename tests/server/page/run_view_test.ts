@@ -1,6 +1,6 @@
 /** What the page shows of a run, computed from its entries. */
 import { createPreamp } from "preamp/server";
-import { type Entry, PreampClient } from "preamp/client";
+import { PreampClient } from "preamp/client";
 import {
   type Item,
   RunView,
@@ -8,24 +8,7 @@ import {
   type ToolItem,
 } from "../../../src/server/page/app/state/run_view.ts";
 import { assert, assertEquals } from "../../assert.ts";
-
-/** Makes entries of one session from pairs of a name and data. */
-function entriesOf(...events: [event: string, data: Record<string, unknown>, session?: string][]): Entry[] {
-  return events.map(([event, data, session_id = "ses_1"], index) => ({
-    seq: index + 1,
-    event,
-    ts: new Date(index * 1000).toISOString(),
-    run_id: "run_1",
-    session_id,
-    data,
-  }));
-}
-
-function viewOf(...events: Parameters<typeof entriesOf>): RunView {
-  const view = new RunView("run_1");
-  view.add(entriesOf(...events));
-  return view;
-}
+import { type Draft, entriesOf, viewOf } from "../../support/log_entries.ts";
 
 /** A thread as short texts: `kind: what it says`. */
 function shown(thread: Thread | null): string[] {
@@ -86,7 +69,7 @@ Deno.test("a real run with tools, a question and a sub-agent is the conversation
 });
 
 Deno.test("entries that are there already are skipped", () => {
-  const entries = entriesOf(["prompt:submit", { prompt: "a" }], ["prompt:submit", { prompt: "b" }]);
+  const entries = entriesOf([["prompt:submit", { prompt: "a" }], ["prompt:submit", { prompt: "b" }]]);
   const view = new RunView("run_1");
   view.add(entries);
   view.add(entries);
@@ -165,7 +148,7 @@ Deno.test("a run that was cancelled in a model call has no open call", () => {
     ["cancel:requested", { state: "graceful" }],
   );
   assertEquals([view.cancelling.value, view.calls.value[0]!.ended], [true, null]);
-  const [end] = entriesOf(["run:end", { run: { status: "cancelled" } }]);
+  const [end] = entriesOf([["run:end", { run: { status: "cancelled" } }]]);
   view.add([{ ...end!, seq: 3, ts: new Date(2000).toISOString() }]);
   assertEquals(view.calls.value[0]!.ended, new Date(2000).toISOString());
 });
@@ -221,7 +204,7 @@ Deno.test("entries whose data is something else are passed over, and those after
   );
   const view = viewOf(
     ["run:start", { status: "running" }],
-    ...odd as Parameters<typeof entriesOf>,
+    ...odd as Draft[],
     ["user:notification", { level: "banner", message: "still here" }],
   );
   const last = view.thread.value!.items.at(-1)!;
@@ -234,16 +217,10 @@ Deno.test("five thousand deltas in one batch draw once", () => {
   const view = new RunView("run_1");
   let drawn = 0;
   view.count.subscribe(() => drawn++);
-  view.add(entriesOf(
-    ["content_block:start", { ...block, block_type: "text" }],
-    ...Array.from(
-      { length: 5_000 },
-      () => ["content_block:delta", { ...block, delta: "ab" }] as [string, object],
-    ) as [
-      string,
-      Record<string, unknown>,
-    ][],
-  ));
+  const delta: Draft = ["content_block:delta", { ...block, delta: "ab" }];
+  view.add(
+    entriesOf([["content_block:start", { ...block, block_type: "text" }], ...Array(5_000).fill(delta)]),
+  );
   const [item] = view.thread.value!.items;
   assertEquals([drawn, item?.kind === "text" && item.text.value.length], [2, 10_000]);
 });

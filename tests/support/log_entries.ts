@@ -1,0 +1,25 @@
+/** Logs for tests of what the page shows of them. */
+import type { Entry } from "preamp/client";
+import { RunView } from "../../src/server/page/app/state/run_view.ts";
+
+/** An entry to be made; without a session id it is one of `ses_1`. */
+export type Draft = [event: string, data: Record<string, unknown>, session_id?: string];
+
+/** Returns entries of one run, a second apart. */
+export function entriesOf(drafts: readonly Draft[]): Entry[] {
+  return drafts.map(([event, data, session_id = "ses_1"], index) => ({
+    seq: index + 1,
+    event,
+    ts: new Date(index * 1000).toISOString(),
+    run_id: "run_1",
+    session_id,
+    data,
+  }));
+}
+
+/** Returns the view of a run with these entries. */
+export function viewOf(...drafts: Draft[]): RunView {
+  const view = new RunView("run_1");
+  view.add(entriesOf(drafts));
+  return view;
+}
