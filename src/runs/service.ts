@@ -444,7 +444,6 @@ export class RunService implements Runs {
   }
 }
 
-/** Sends a steering message to the loop of a run. */
 /** Sends a text to a run's loop; resolves once it is stored, so that it outlives this process. */
 async function steer(run: ActiveRun, text: string): Promise<void> {
   const { ended, session, projection } = run;
