@@ -16,8 +16,6 @@ export interface Flag {
   readonly value?: string;
   /** All possible values; the usage has them in place of `value`. Absent: any text. */
   readonly choices?: readonly string[];
-  /** Whether it may be given without its value; the value is then written as `--name=value` only. */
-  readonly value_optional?: boolean;
   /** Whether it may be given more than once. */
   readonly many?: boolean;
   /** One line for the usage; an empty text leaves the flag out of the usage. */
@@ -65,9 +63,8 @@ export class Arguments {
  * @throws {UsageError} for an unknown flag, a missing, unexpected or unknown value, or a flag given twice.
  */
 export function readArguments(args: readonly string[], flags: readonly Flag[]): Arguments {
-  const alone = new Set(flags.filter((flag) => flag.value_optional).map(({ name }) => `--${name}`));
   const { values, positionals } = parse({
-    args: args.map((word) => alone.has(word) ? `${word}=` : word),
+    args: [...args],
     allowPositionals: true,
     options: Object.fromEntries(flags.map((flag) => [flag.name, {
       type: valueName(flag) === undefined ? "boolean" : "string",

@@ -49,7 +49,7 @@ export interface Settings {
   warnings: readonly string[];
 }
 
-/** Setting → short name of its flag. The value of `--behind-proxy` is a list of addresses. */
+/** Setting → short name of its flag. */
 const SHORT_FLAGS: Readonly<Record<string, string>> = {
   "listen.host": "host",
   "listen.port": "port",
@@ -88,9 +88,7 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
     {
       name: "behind-proxy",
       value: "ADDRESSES",
-      value_optional: true,
-      help:
-        "turn off the server's own header and idle timeouts, because a reverse proxy in front has them (saves about 10 µs a request); with ADDRESSES, trust their Forwarded headers: --behind-proxy=127.0.0.1,10.0.0.0/8",
+      help: "reverse proxies whose Forwarded headers are trusted, such as 127.0.0.1,10.0.0.0/8",
     },
     {
       name: "store",
@@ -158,9 +156,7 @@ export async function readSettings(
   const flags = readLayer(({ path }) => {
     const short = SHORT_FLAGS[path];
     if (short === undefined || args.has(path)) return [`--${path}`, args.value(path)];
-    const text = args.value(short);
-    // without addresses, --behind-proxy is a flag of its own
-    return [`--${short}`, short === "behind-proxy" ? text || undefined : text];
+    return [`--${short}`, args.value(short)];
   });
   const candidates = preampVariables(io);
   const variables = candidates?.length === 0 ? {} : readLayer(({ path, variable }) => {
@@ -178,7 +174,6 @@ export async function readSettings(
   const known = new Set(policy.auth.keys.map(({ sha256 }) => sha256));
   policy.auth.keys.push(...entriesOfKeys(api_keys).filter(({ sha256 }) => !known.has(sha256)));
   if (args.has("frozen")) policy.modules.frozen = true;
-  if (args.has("behind-proxy")) policy.listen.behind_proxy = true;
   const { retention } = document.data;
   const renamed = isObject(retention) && Object.hasOwn(retention, "log_days") ||
     Boolean(io.env("PREAMP_RETENTION_LOG_DAYS"));

@@ -21,7 +21,7 @@ export interface PolicyOverlay {
 
 /** The whole policy. settings.ts and limits.ts describe each setting. */
 export interface Policy {
-  listen: { host: string; port: number; behind_proxy: boolean; trusted_proxies: string[] };
+  listen: { host: string; port: number; trusted_proxies: string[] };
   cors: { origins: string[] };
   plans: string;
   /** Folder that `${WORKSPACE}` in plans means; empty: the folder of each plan's file. */

@@ -64,10 +64,6 @@ export const SECTIONS: {
       "an address of this machine",
     ),
     port: whole(8484, "Port to listen on; 0 picks a free one", { min: 0, max: 65_535 }),
-    behind_proxy: flag(
-      false,
-      "Turns off the server's own header and idle timeouts, because a reverse proxy in front has them",
-    ),
     trusted_proxies: addressBlocks(
       "Reverse proxies whose Forwarded and X-Forwarded-* headers are trusted: client, scheme and host",
     ),

@@ -45,11 +45,6 @@ export interface ServerState {
 export interface ConnectionInfo {
   /** The peer; its `hostname` is an IP address. */
   readonly remoteAddr?: unknown;
-  /**
-   * Settles when the client has taken the bytes that wait for it; null: none wait. Absent: this is not known.
-   * Never rejects.
-   */
-  readonly forwarding?: Promise<void> | null;
 }
 
 function addressOf(connection: ConnectionInfo | undefined): string | null {

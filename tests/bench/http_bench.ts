@@ -49,7 +49,6 @@ try {
   const serve = await preampProgram({ home: folder, store: "memory" });
   await using preamp = await startServer(serve);
   const { raw, json } = await answerFiles(preamp.url);
-  await using behind_proxy = await startServer({ ...serve, args: [...serve.args, "--behind-proxy"] });
   await using over_fetch = await startServer(script("fetch_server.ts"));
   await using hono = await startServer(script("floor_hono.ts", json));
   await using floor = await startServer(script("floor_server.ts", raw));
@@ -58,7 +57,6 @@ try {
     Hono: hono,
     "createPreamp().fetch": over_fetch,
     "preamp serve": preamp,
-    "preamp serve --behind-proxy": behind_proxy,
   };
   const rounds_of = new Map<string, Figures[]>(Object.keys(servers).map((name) => [name, []]));
   for (const server of Object.values(servers)) await measure(server, WARM_UP_REQUESTS);

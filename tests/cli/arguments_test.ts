@@ -43,14 +43,3 @@ for (
     assertStringIncludes(error.message, message);
   });
 }
-
-Deno.test("readArguments() takes an optional value after an equals sign only", () => {
-  const flags = [{ name: "behind-proxy", value: "ADDRESSES", value_optional: true, help: "" }];
-  const read = (...words: string[]) => {
-    const args = readArguments(words, flags);
-    return [args.has("behind-proxy"), args.value("behind-proxy"), args.rest];
-  };
-  assertEquals(read("--behind-proxy", "10.0.0.1"), [true, "", ["10.0.0.1"]]);
-  assertEquals(read("--behind-proxy=10.0.0.1"), [true, "10.0.0.1", []]);
-  assertEquals(read(), [false, undefined, []]);
-});

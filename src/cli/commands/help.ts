@@ -106,9 +106,9 @@ function paragraphsText(text: string, output: Output): string {
 }
 
 function flagText(flag: Flag): string {
-  const { name, short, value_optional, many } = flag;
+  const { name, short, many } = flag;
   const value = valueName(flag);
-  const written = value === undefined ? "" : value_optional ? `[=${value}]` : ` ${value}`;
+  const written = value === undefined ? "" : ` ${value}`;
   const long = `--${name}${written}${many ? " …" : ""}`;
   return short === undefined ? `    ${long}` : `-${short}, ${long}`;
 }

@@ -99,7 +99,7 @@ async function listen(
   log: Log,
   signal: AbortSignal,
 ): Promise<number> {
-  const { host, port, behind_proxy } = policy.listen;
+  const { host, port } = policy.listen;
   await checkPlansFolder(policy.plans, plans, log);
   const banner = { auth, demo: await isDemo(plans, log), page: policy.page };
   try {
@@ -107,12 +107,11 @@ async function listen(
       app: preamp,
       host,
       port,
-      behind_proxy,
       signal,
       onError: (error) => log.note("error", "answer_failed", describeError(error)),
       onListen({ url }) {
         io.out.write(`${url}\n${startupBanner({ url, ...banner })}`);
-        const facts = { url, store, auth: auth.kind, ...(behind_proxy ? { behind_proxy } : {}) };
+        const facts = { url, store, auth: auth.kind };
         log.note("info", "listening", facts);
         // a server without requests, such as one in reserve, continues the runs of others too
         preamp.runtime.start().catch((error) => log.note("error", "recovery_failed", describeError(error)));

@@ -21,11 +21,6 @@ export interface EntryStreamOptions<Entry> {
   /** Text that is sent when the server ends the stream before the log ends. */
   closingFrame?: string;
   clock: SystemClock;
-  /**
-   * Returns a promise while bytes wait for the client. Without it a stalled client is seen late: Deno's
-   * server buffers about 400 KB, and its sockets some MB.
-   */
-  forwarding?(): Promise<void> | null | undefined;
   /** Called once at the end of the stream. */
   onEnd?(reason: EndReason, error?: unknown): void;
 }
@@ -95,8 +90,6 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
       if (this.#options.opening) return controller.enqueue(encoder.encode(this.#options.opening));
     }
     while (!this.#over) {
-      await this.#options.forwarding?.();
-      if (this.#over) return;
       if (this.#sent < this.#page.length) return controller.enqueue(this.#nextChunk());
       this.#requestPage();
       if (!this.#result && !await this.#waitForPage()) {

@@ -44,7 +44,6 @@ export function eventStream(context: RequestContext, caller: Caller, options: Ev
       ? { ping: { text: sse ? SSE_PING : "\n", every_ms: server.heartbeat_ms ?? PING_MS } }
       : {}),
     clock: server.clock,
-    forwarding: () => context.connection?.forwarding,
     onEnd(reason, error) {
       removeStream();
       if (reason === "disconnected") options.onDisconnect?.();

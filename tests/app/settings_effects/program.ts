@@ -72,12 +72,6 @@ export const PROGRAM: Effects = {
       assertEquals([code, io.stderr.includes(`127.0.0.1:${port}: the port is already in use`)], [1, true]);
     },
   },
-  "listen.behind_proxy": {
-    async look_at_program() {
-      const usual = await listenersOf([]);
-      assertEquals([usual, await listenersOf(["--listen.behind_proxy", "true"])], [1, 0]);
-    },
-  },
   "listen.trusted_proxies": {
     async look_at_program() {
       const clients = [];
@@ -132,22 +126,4 @@ async function serveHere(flags: readonly string[], env: Record<string, string> =
       await done;
     },
   };
-}
-
-/** Serves for a moment; resolves to how many listeners were opened beside the HTTP server's. */
-async function listenersOf(flags: readonly string[]): Promise<number> {
-  const { listen } = Deno;
-  let count = 0;
-  Object.assign(Deno, {
-    listen(options: Deno.TcpListenOptions) {
-      count++;
-      return listen(options);
-    },
-  });
-  try {
-    await using _server = await serveHere(flags);
-  } finally {
-    Object.assign(Deno, { listen });
-  }
-  return count;
 }

@@ -48,19 +48,6 @@ Deno.test("entryStream() requests nothing before the first read", async () => {
   assertEquals(seen.requested, 0);
 });
 
-Deno.test("entryStream() requests and sends nothing while bytes wait for the client", async () => {
-  const taken = Promise.withResolvers<void>();
-  const { body, seen } = streamOf([["a"], ["b"]], { opening: "o", forwarding: () => taken.promise });
-  const reader = body.getReader();
-  assertEquals(new TextDecoder().decode((await reader.read()).value), "o");
-  const next = reader.read();
-  await turn();
-  assertEquals([seen.requested, await Promise.race([next, turn().then(() => "waits")])], [1, "waits"]);
-  taken.resolve();
-  assertEquals(new TextDecoder().decode((await next).value), "a");
-  await reader.cancel();
-});
-
 Deno.test("entryStream() requests the next page only after the previous one was read", async () => {
   const { body, seen } = streamOf([["a"], ["b"], ["c"]]);
   const reader = body.getReader();
