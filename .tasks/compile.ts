@@ -60,6 +60,7 @@ await copyDocs(DOCS);
 await Deno.copyFile(new URL("plans/coder.yaml", ROOT), CODER_PLAN);
 /** Files for browsers, beside the program's own code: read there by `src/server/page/page.ts`. */
 const pages = await writePages(BUNDLE);
+await tryStores(Deno.execPath(), ["run", "-A", "--no-config", new URL("main.js", BUNDLE).pathname]);
 await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   "compile",
   "--quiet",
@@ -79,6 +80,7 @@ await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   ...Deno.args,
   new URL("main.js", BUNDLE).pathname,
 ]);
+if (!Deno.args.some((word) => word.startsWith("--target"))) await tryStores(OUTPUT.pathname, []);
 const { size } = await Deno.stat(OUTPUT);
 await Deno.stdout.write(new TextEncoder().encode(`dist/preamp: ${(size / 1e6).toFixed(1)} MB\n`));
 
@@ -116,6 +118,36 @@ async function copyDocs(to: URL): Promise<void> {
     if (is_module) { // other folders have files that modules share
       await Deno.copyFile(new URL(`modules/${name}/README.md`, ROOT), new URL(`${name}.md`, to));
     }
+  }
+}
+
+/**
+ * Opens a store of each kind with the program; ends this task if one cannot be opened. Deno 2.6 leaves what
+ * the package `pg` needs out of a bundle.
+ */
+async function tryStores(command: string, args: readonly string[]): Promise<void> {
+  const folder = new URL("try/", BUNDLE).pathname;
+  await Deno.mkdir(folder);
+  const open = async (store: string) => {
+    const child = new Deno.Command(command, {
+      args: [...args, "store", "migrate", "--store", store],
+      env: { PREAMP_HOME: folder, NO_COLOR: "1" },
+    });
+    const { success, stdout, stderr } = await child.output();
+    return { success, text: new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr) };
+  };
+  try {
+    const file = await open(`sqlite:${folder}preamp.db`);
+    const database = await open("postgres://preamp@127.0.0.1:1/none"); // nothing listens there
+    const wrong = file.success ? database.text.includes("ECONNREFUSED") ? null : database : file;
+    if (wrong === null) return;
+    const fact = `the program that Deno ${Deno.version.deno} bundled cannot open its stores`;
+    await Deno.stderr.write(
+      new TextEncoder().encode(`Cannot compile: ${fact}; use Deno 2.9: ${wrong.text}\n`),
+    );
+    Deno.exit(1);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
   }
 }
 

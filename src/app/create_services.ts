@@ -69,7 +69,7 @@ export function createServices(
     sandboxing,
     sources: new SourceOverrides(rest.sources, policy.modules.esm_host),
   });
-  const observe = runObservers(metrics, tracing);
+  const observe = runObservers(metrics, tracing, log);
   const runs = new RunService({
     store,
     basePath,

@@ -13,7 +13,8 @@ import type { HostClock } from "../kernel/host.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
-import { type Metrics, observedStore } from "../telemetry/metrics.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { observedStore } from "../telemetry/observed_store.ts";
 import { OpenTelemetry } from "../telemetry/open_telemetry.ts";
 import type { Store } from "../store/store.ts";
 import { bundlerProcess, missingLimits, processTier } from "../sandbox/process_support.ts";
@@ -88,7 +89,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const { tracing = new OpenTelemetry(policy.tracing) } = config;
   const opened = config.store ?? memoryStore(policy, clock, log);
   // a commit to memory is shorter than its measurement
-  const store = metrics && opened.kind !== "memory" ? observedStore(opened, metrics) : opened;
+  const store = opened.kind === "memory" ? opened : observedStore(opened, { metrics, log });
   const modules = createModuleTable(config.modules);
   let services: Promise<Services> | undefined;
   let draining = false;
@@ -153,7 +154,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
     async ready() {
       const reasons: string[] = [];
       if (draining) reasons.push("draining");
-      const stored: { ok: boolean; reason?: string } = await store.ready();
+      const stored = await storeReadiness(store, clock);
       if (!stored.ok) reasons.push(stored.reason ?? "store not reachable");
       return { ok: reasons.length === 0, reasons, ...hostReport() };
     },
@@ -162,7 +163,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       const { listProviders } = await import("./provider_service.ts");
       const providers = await listProviders({ modules, env });
       return systemReport({
-        store: { kind: store.kind, ...await store.ready() },
+        store: { kind: store.kind, ...await storeReadiness(store, clock) },
         tiers: hostReport(),
         variables: providers.flatMap(({ variables }) => variables),
         env,
@@ -184,6 +185,23 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** Milliseconds after which a store that does not answer is not ready. */
+const READY_MS = 2_000;
+
+async function storeReadiness(store: Store, clock: HostClock): Promise<{ ok: boolean; reason?: string }> {
+  const answered = new AbortController();
+  const late = clock.after(READY_MS, answered.signal).then(() => ({
+    ok: false,
+    reason: `store not reachable: no answer within ${READY_MS / 1000} s`,
+  }));
+  late.catch(() => {}); // the store has answered first
+  try {
+    return await Promise.race([store.ready(), late]);
+  } finally {
+    answered.abort();
+  }
 }
 
 function memoryStore(

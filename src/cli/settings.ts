@@ -334,7 +334,7 @@ export async function openSettingsStore(
   if (store === "auto" && settings.home === null) return inMemory("there is no home folder");
   const name = lastingStore(settings);
   try {
-    return { store: await openStore(name, { check }), warning: null };
+    return { store: await openStore(name, { check, ...settings.policy.postgres }), warning: null };
   } catch (error) {
     if (store === "auto" && isRefused(error)) return inMemory(errorMessage(error));
     throw storeFailure(

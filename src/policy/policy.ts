@@ -32,6 +32,7 @@ export interface Policy {
   /** Whether browsers get the page at `/`. */
   page: boolean;
   store_limits: { max_entries: number; max_records: number; max_bytes: number };
+  postgres: { connections: number; named_statements: boolean };
   retention: { days: number; idempotency_hours: number };
   metrics: { open: boolean };
   tracing: { content: boolean };

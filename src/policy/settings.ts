@@ -85,6 +85,13 @@ export const SECTIONS: {
       "Size of the memory store; beyond it, logs are dropped, then records",
     ),
   },
+  postgres: {
+    connections: whole(10, "Most connections of this server to Postgres; one more listens for changes"),
+    named_statements: flag(
+      true,
+      "Gives statements names, so that Postgres plans each once; false behind PgBouncer before 1.21",
+    ),
+  },
   retention: {
     days: whole(30, "Days that a run is kept after its end, and a session after its last run"),
     idempotency_hours: whole(24, "Hours that an Idempotency-Key is remembered"),

@@ -201,6 +201,19 @@ export type StoreName =
   | { readonly kind: "sqlite"; readonly path: string }
   | { readonly kind: "postgres"; readonly url: string };
 
+/** Options of {@link openStore}. */
+export interface StoreOptions {
+  /**
+   * Whether to refuse a damaged SQLite file, which is read for that, and a database whose tables lack their
+   * constraints. Default: false.
+   */
+  check?: boolean;
+  /** Most connections to Postgres; one more listens for changes. Default: 10. */
+  connections?: number;
+  /** Whether statements have names; false for a pooler of Postgres that knows none. Default: true. */
+  named_statements?: boolean;
+}
+
 /** Returns the store that a text names; null for any other text. */
 export function parseStoreName(text: string): StoreName | null {
   if (text.startsWith("sqlite:") && text.length > "sqlite:".length) {
@@ -223,14 +236,12 @@ export function parseStoreName(text: string): StoreName | null {
  * ```
  *
  * @param store `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`.
- * @param options `check`: refuses a damaged SQLite file, which is read for that, and a database whose tables
- * lack their constraints.
  * @throws {TypeError} when the text names no store.
  * @throws {Error} when it cannot be opened: the error of the file system or the database.
  */
 export async function openStore(
   store: string | StoreName,
-  options: { check?: boolean } = {},
+  options: StoreOptions = {},
 ): Promise<Store> {
   const name = typeof store === "string" ? parseStoreName(store) : store;
   if (name === null) {

@@ -93,6 +93,11 @@ export const METRICS = {
     labels: ["store", "outcome"],
     buckets: FAST,
   },
+  preamp_store_up: {
+    type: "gauge",
+    help: "0 from the first operation that finds the store away or full until one succeeds; else 1",
+    labels: ["store"],
+  },
   preamp_event_loop_delay_seconds: {
     type: "gauge",
     help: "Longest delay of the event loop since the previous scrape; absent on the first one",

@@ -10,7 +10,6 @@ import {
   METRICS,
   type RecordedName,
 } from "./metric_table.ts";
-import { type Awaitable, type Change, ConflictError, type Fence, type Store } from "../store/store.ts";
 
 /** Content type of {@link Metrics.text}. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
@@ -214,43 +213,4 @@ function line(name: string, labels: Readonly<Record<string, string>>, value: num
 
 function escapeLabel(text: string): string {
   return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n").replaceAll('"', '\\"');
-}
-
-/** Returns a store that behaves like `store` and records each commit's duration and outcome. */
-export function observedStore(store: Store, metrics: Metrics): Store {
-  const { kind } = store;
-
-  function record(started: number, outcome: "ok" | "conflict" | "error"): void {
-    const seconds = (performance.now() - started) / 1000;
-    metrics.record("preamp_store_commit_duration_seconds", { store: kind, outcome }, seconds);
-  }
-  const outcomeOf = (error: unknown) => error instanceof ConflictError ? "conflict" : "error";
-
-  return {
-    kind,
-    commit(changes: readonly Change[], fence?: Fence): Awaitable<void> {
-      const started = performance.now();
-      let done: Awaitable<void>;
-      try {
-        done = store.commit(changes, fence);
-      } catch (error) {
-        record(started, outcomeOf(error));
-        throw error;
-      }
-      if (!done) return record(started, "ok");
-      return done.then(() => record(started, "ok"), (error) => {
-        record(started, outcomeOf(error));
-        throw error;
-      });
-    },
-    entries: (...args) => store.entries(...args),
-    get: (kind, key) => store.get(kind, key),
-    list: (kind, options) => store.list(kind, options),
-    acquire: (lease, owner, ttl_ms, wait) => store.acquire(lease, owner, ttl_ms, wait),
-    renew: (lease, owner, ttl_ms) => store.renew(lease, owner, ttl_ms),
-    release: (lease, owner) => store.release(lease, owner),
-    ...(store.changed ? { changed: (signal: AbortSignal) => store.changed!(signal) } : {}),
-    ready: () => store.ready(),
-    close: () => store.close(),
-  };
 }

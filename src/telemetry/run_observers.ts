@@ -23,17 +23,19 @@ const TOKENS = [
   ["reasoning", "reasoning_tokens"],
 ] as const;
 
-/** Records the metrics of all runs of a process. */
+/** Records the metrics of all runs of a process, and logs a line for each that ends. */
 export class RunsMetrics {
   readonly metrics: Metrics;
+  readonly log: RunsDeps["log"];
   readonly provider: BoundedLabel = new BoundedLabel(PROVIDERS, MAX_OTHER_PROVIDERS);
   readonly error: BoundedLabel = new BoundedLabel(["ok", ...LLM_ERROR_TYPES], 0);
   readonly status: BoundedLabel = new BoundedLabel(ENDED, 0);
   readonly stop_reason: BoundedLabel = new BoundedLabel([], MAX_STOP_REASONS);
   readonly #open = new Set<RunMetrics>();
 
-  constructor(metrics: Metrics) {
+  constructor(metrics: Metrics, log: RunsDeps["log"]) {
     this.metrics = metrics;
+    this.log = log;
     metrics.watch("preamp_runs", () => {
       const statuses = [...this.#open].map(({ status }) => status);
       return OPEN.map((status) => ({
@@ -122,12 +124,22 @@ class RunMetrics {
     }
   }
 
-  #readRun({ status, stop_reason, created_at, ended_at }: JsonObject): void {
-    const { metrics, status: statuses, stop_reason: reasons } = this.#runs;
+  #readRun({ id, session_id, status, stop_reason, created_at, ended_at, usage, error }: JsonObject): void {
+    const { metrics, log, status: statuses, stop_reason: reasons } = this.#runs;
     const labels = { status: statuses.value(status) };
     const seconds = secondsBetween(textOf(created_at), textOf(ended_at));
     metrics.record("preamp_run_duration_seconds", labels, seconds);
     metrics.record("preamp_runs_ended_total", { ...labels, stop_reason: reasons.value(stop_reason) });
+    const { input_tokens, output_tokens, cost_usd } = isObject(usage) ? usage : {};
+    const facts: JsonObject = {
+      ...{ run_id: textOf(id), session_id: textOf(session_id), status: textOf(status) },
+      ...{ stop_reason: textOf(stop_reason), duration_s: seconds },
+      ...(isObject(error) ? { code: textOf(error.code) } : {}),
+      ...(typeof input_tokens === "number" ? { input_tokens } : {}),
+      ...(typeof output_tokens === "number" ? { output_tokens } : {}),
+      ...(typeof cost_usd === "string" ? { cost_usd } : {}),
+    };
+    log("info", "run_ended", facts);
   }
 
   #endModelCall(entry: Entry, outcome: unknown): void {
@@ -221,8 +233,9 @@ type CreateObserver = NonNullable<RunsDeps["observe"]>;
 export function runObservers(
   metrics: Metrics | null,
   tracing: { run: CreateObserver } | null,
+  log: RunsDeps["log"],
 ): CreateObserver | undefined {
-  const counted = metrics ? new RunsMetrics(metrics) : null;
+  const counted = metrics ? new RunsMetrics(metrics, log) : null;
   if (counted && tracing) {
     return (run): RunObserver => {
       const [count, spans] = [counted.run(), tracing.run(run)];

@@ -39,7 +39,7 @@ interface Seen {
   readonly runs: string[];
   /** Statuses of requests that were refused. */
   readonly refused: Set<number>;
-  /** How often a run has waited for the store. */
+  /** How often the store was away. */
   waits: number;
 }
 
@@ -53,7 +53,7 @@ async function checkOutages(url: string, times: number, fail: () => Promise<void
     store: await openStore(url),
     plans: null,
     authenticate: null,
-    runtime_log: (_level, event) => event === "run_waits_for_store" && seen.waits++,
+    runtime_log: (_level, event) => event === "store_away" && seen.waits++,
   });
   await preamp.runtime.start();
   const stop = new AbortController();

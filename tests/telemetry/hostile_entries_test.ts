@@ -24,7 +24,7 @@ const FIELDS = [
 
 Deno.test("entries with odd data of modules neither throw nor add labels", async () => {
   const metrics = new Metrics();
-  const observe = runObservers(metrics, new Tracing(true));
+  const observe = runObservers(metrics, new Tracing(true), () => {});
   assert(observe);
   for (const value of ODD) {
     const entries = [...CANONICAL_EVENTS].flatMap((event) =>

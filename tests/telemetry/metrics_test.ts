@@ -1,11 +1,9 @@
-import { Metrics, observedStore } from "../../src/telemetry/metrics.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { JsonObject } from "../../src/sdk/types.ts";
+import { Metrics } from "../../src/telemetry/metrics.ts";
 import { runObservers, RunsMetrics } from "../../src/telemetry/run_observers.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
-import { MemoryStore } from "../../src/store/memory.ts";
-import { ConflictError } from "../../src/store/store.ts";
-import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { problemOf, testApp } from "../support/http.ts";
 
 /** Returns the lines of counts, without times, sizes and help texts. */
@@ -37,7 +35,12 @@ function planOf(responses: unknown[], more: Record<string, unknown> = {}): Recor
 }
 
 Deno.test("GET /metrics has the exact counts of requests, runs, model calls, tokens and tools", async () => {
-  await using preamp = createPreamp({ authenticate: null, log: null, runtime_log: null });
+  const ended: JsonObject[] = [];
+  await using preamp = createPreamp({
+    authenticate: null,
+    log: null,
+    runtime_log: (_, event, facts) => event === "run_ended" && ended.push(facts),
+  });
   const usage = {
     input_tokens: 100,
     output_tokens: 20,
@@ -60,6 +63,16 @@ Deno.test("GET /metrics has the exact counts of requests, runs, model calls, tok
   await (await preamp.fetch(new Request("http://localhost/no/such/path"))).body?.cancel();
   const odd = new Request("http://localhost/v1/runs/run_x", { method: "PROPFIND" });
   await (await preamp.fetch(odd)).body?.cancel();
+  assertEquals(
+    ended.map(({ status, code, input_tokens, output_tokens, cost_usd, duration_s }) => [
+      ...[status, code, input_tokens, output_tokens, cost_usd, typeof duration_s],
+    ]),
+    [
+      ["completed", undefined, 200, 40, "0.5", "number"],
+      ["completed", undefined, 200, 40, "0.5", "number"],
+      ["failed", "provider_auth", 0, 0, undefined, "number"],
+    ],
+  );
   const lines = countsOf(await scrape(preamp)).filter((line) =>
     !line.includes("store_commit") && !/^preamp_(?:runs|guests)_ended_total.* 0$/.test(line)
   );
@@ -144,7 +157,7 @@ Deno.test("the wait for an approval is not time of the tool", () => {
     event,
     data: { tool_name: "a", tool_call_id: "call_1", ...data },
   });
-  new RunsMetrics(metrics).run().stored([
+  new RunsMetrics(metrics, () => {}).run().stored([
     at(0, "tool:pre"),
     at(1, "approval:required"),
     at(60, "approval:granted"),
@@ -167,7 +180,7 @@ Deno.test("10,000 paths, providers, errors, stop reasons and tools do not grow t
   ]);
 
   const metrics = new Metrics();
-  const run = new RunsMetrics(metrics).run();
+  const run = new RunsMetrics(metrics, () => {}).run();
   const entry = (event: string, data: Record<string, unknown>): Entry => ({
     seq: 1,
     ts: "2026-11-22T10:00:00.000Z",
@@ -222,43 +235,6 @@ Deno.test("GET /metrics is text that Prometheus reads; HEAD has the same headers
   }
 });
 
-Deno.test("observedStore() passes on whether to wait for a lease that may have expired", async () => {
-  const waits: unknown[] = [];
-  const acquire: Store["acquire"] = (_lease, _owner, _ttl_ms, wait) => {
-    waits.push(wait);
-    return 1;
-  };
-  const metrics = new Metrics();
-  const store = observedStore(Object.assign(new MemoryStore(), { acquire }), metrics);
-  await store.acquire("a", "me", 1_000, false);
-  await store.acquire("a", "me", 1_000);
-  metrics.close();
-  assertEquals(waits, [false, undefined]);
-});
-
-Deno.test("observedStore() records commits of synchronous and asynchronous stores with their outcome", async () => {
-  const metrics = new Metrics();
-  const memory = observedStore(new MemoryStore(), metrics);
-  const put = { kind: "run", key: "a", namespace: "n", value: {} };
-  assertEquals(memory.commit([{ put, expect: 0 }]), undefined);
-  await assertRejects(async () => await memory.commit([{ put, expect: 0 }]), ConflictError);
-  const broken = Object.assign(new MemoryStore(), {
-    kind: "broken",
-    commit: () => Promise.reject(new Error("the disk is gone")),
-  });
-  await assertRejects(async () => await observedStore(broken, metrics).commit([]), Error, "the disk is gone");
-  const slow = Object.assign(new MemoryStore(), { kind: "slow", commit: () => Promise.resolve() });
-  await observedStore(slow, metrics).commit([]);
-  const lines = countsOf(metrics.text()).filter((line) => line.includes("commit"));
-  metrics.close();
-  assertEquals(lines, [
-    'preamp_store_commit_duration_seconds_count{store="memory",outcome="ok"} 1',
-    'preamp_store_commit_duration_seconds_count{store="memory",outcome="conflict"} 1',
-    'preamp_store_commit_duration_seconds_count{store="broken",outcome="error"} 1',
-    'preamp_store_commit_duration_seconds_count{store="slow",outcome="ok"} 1',
-  ]);
-});
-
 Deno.test("the delay of the event loop is measured between scrapes", () => {
   const metrics = new Metrics();
   metrics.text();
@@ -305,7 +281,7 @@ Deno.test("the text has every kind of line, with escaped labels", () => {
 
 Deno.test("a model call of a hook during one of the loop takes nothing of its time", async () => {
   const metrics = new Metrics();
-  const observe = runObservers(metrics, null)!;
+  const observe = runObservers(metrics, null, () => {})!;
   const entry = (seconds: number, event: string, data: Entry["data"]): Entry => ({
     seq: 1,
     ts: `2026-11-22T10:00:0${seconds}.000Z`,

@@ -85,8 +85,7 @@ export class RunStore implements RunWrites {
 
   async #again<T>(operation: () => Awaitable<T>, error: unknown): Promise<T> {
     if (!isAway(error)) throw error;
-    const { id: run_id, limits: { store_wait_s }, options: { deps: { clock, log }, scheduler } } = this.#run;
-    log("warning", "run_waits_for_store", { run_id, message: errorMessage(error) });
+    const { limits: { store_wait_s }, options: { deps: { clock }, scheduler } } = this.#run;
     this.#stopped ??= new AbortController();
     const signal = AbortSignal.any([scheduler.stopping, this.#stopped.signal]);
     const again = (error: unknown, waited_ms: number) => isAway(error) && waited_ms < store_wait_s * 1000;

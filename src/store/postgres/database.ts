@@ -46,15 +46,41 @@ interface Client extends Queryable {
   end(): Promise<void>;
 }
 
-/**
- * Creates a pool of at most `max` connections; opens none yet. A statement without a result after
- * `timeout_ms` fails, and its connection is closed: a connection can be lost without a sign.
- */
-export function createPool(url: string, { max, timeout_ms }: { max: number; timeout_ms: number }): Pool {
-  const pool = new pg.Pool({ ...settingsOf(url), max, query_timeout: timeout_ms }) as Pool;
+/** Options of {@link createPool}. */
+interface PoolOptions {
+  /** Most connections. */
+  readonly max: number;
+  /**
+   * Milliseconds after which a statement without a result fails, and its connection is closed: a connection
+   * can be lost without a sign.
+   */
+  readonly timeout_ms: number;
+  /** Whether statements with values have names: the database reads and plans each once for a connection. */
+  readonly named: boolean;
+}
+
+/** Creates a pool of connections; opens none yet. */
+export function createPool(url: string, { max, timeout_ms, named }: PoolOptions): Pool {
+  const Client = named ? NamingClient : pg.Client;
+  const pool = new pg.Pool({ ...settingsOf(url), Client, max, query_timeout: timeout_ms }) as Pool;
   pool.on("error", ignore); // the pool opens another connection when it needs one
   pool.on("connect", (client) => client.on("error", ignore));
   return pool;
+}
+
+/** Text of a statement → its name. The store has some twenty. */
+const NAMES = new Map<string, string>();
+
+/** A connection that names its statements. */
+class NamingClient extends (pg.Client as new (options: unknown) => { query(...args: unknown[]): unknown }) {
+  /** @param args `text, values, callback` of the pool; `text` and `values` of the store. */
+  override query(...args: unknown[]): unknown {
+    const [text, values, ...more] = args;
+    if (typeof text !== "string" || !Array.isArray(values)) return super.query(...args);
+    let name = NAMES.get(text);
+    if (name === undefined) NAMES.set(text, name = `preamp_${NAMES.size}`);
+    return super.query({ name, text }, values, ...more);
+  }
 }
 
 /** Creates a connection; does not open it yet. */

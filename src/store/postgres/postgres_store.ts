@@ -2,7 +2,7 @@
  * A store in a Postgres database: shared by any number of processes on any number of machines. A commit is
  * one transaction. Leases expire by the clock of the database, so the clocks of the machines may differ.
  */
-import { errorMessage, hasCode, PreampError } from "../../sdk/errors.ts";
+import { errorMessage, hasCode } from "../../sdk/errors.ts";
 import { decodeCursor, decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
 import {
   type Change,
@@ -37,6 +37,7 @@ import {
   type Row,
   type Value,
 } from "./database.ts";
+import { codeOf, RETRIED, toStoreError } from "./errors.ts";
 import { purgePart } from "./purge.ts";
 
 /** Options of {@link openPostgresStore}. */
@@ -47,12 +48,17 @@ export interface PostgresStoreOptions {
   timeout_ms?: number;
   /** Whether to refuse tables without their constraints. */
   check?: boolean;
+  /** Most connections of this process; one more listens for changes of other processes. Default: 10. */
+  connections?: number;
+  /**
+   * Whether statements have names, so that the database plans each once for a connection. Default: true. A
+   * pooler in transaction mode must know them, as PgBouncer does from 1.21 on.
+   */
+  named_statements?: boolean;
 }
 
 /** Longer than any statement takes that makes progress. */
 const TIMEOUT_MS = 30_000;
-/** Connections of one process. One more listens for changes of other processes. */
-const CONNECTIONS = 10;
 /** Texts of Postgres do not contain it, so nothing is stored under a name with it. */
 const NUL = "\0";
 const PURGE_EVERY_MS = 60_000;
@@ -76,7 +82,8 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   } finally {
     await client.end();
   }
-  const pool = createPool(url, { max: CONNECTIONS, timeout_ms: options.timeout_ms ?? TIMEOUT_MS });
+  const { timeout_ms = TIMEOUT_MS, connections: max = 10, named_statements: named = true } = options;
+  const pool = createPool(url, { max, timeout_ms, named });
   return new PostgresStore(pool, new Notifications(url, pool), options.now ?? null);
 }
 
@@ -268,18 +275,6 @@ function bytesBefore(order: string, rows: number): string {
 }
 
 /**
- * Codes of Postgres for a transaction that may succeed when it is repeated: serialization failure, deadlock.
- */
-const RETRIED: ReadonlySet<string> = new Set(["40001", "40P01"]);
-/** Codes of Postgres that mean that nothing can be written: disk full, out of memory, read-only database. */
-const FULL: ReadonlySet<string> = new Set(["53100", "53200", "25006"]);
-/**
- * Failures of a database that is away for a while: codes of the network, and of Postgres that starts, stops
- * or has too many connections; messages of the package `pg`, which has no code when it loses a connection.
- */
-const AWAY = /^(E[A-Z_]+|08...|57P0.|53300)$|[Cc]onnection|timeout/;
-
-/**
  * Resolves to the result of a transaction; repeats it when the database ended it because another one was in
  * its way.
  */
@@ -291,26 +286,4 @@ export async function retried<T>(transaction: () => Promise<T>): Promise<T> {
       if (attempt === ATTEMPTS || !RETRIED.has(codeOf(error))) throw toStoreError(error);
     }
   }
-}
-
-function codeOf(error: unknown): string {
-  const { code } = error as { code?: unknown };
-  return typeof code === "string" ? code : "";
-}
-
-/**
- * Returns an error of the database as one of ours. Its message, which a failed run has too, is the code of
- * the database or the network, and has no address, value or password.
- */
-function toStoreError(error: unknown): unknown {
-  if (error instanceof ConflictError) return error;
-  const code = codeOf(error);
-  const fact = code || errorMessage(error);
-  const [name, message] = FULL.has(code)
-    ? ["storage_full", "Cannot write to the store: the database is full or read-only"] as const
-    : [
-      AWAY.test(fact) ? "overloaded" : "internal",
-      `Cannot use the store: the database failed: ${fact}`,
-    ] as const;
-  return new PreampError(name, message, { cause: error });
 }

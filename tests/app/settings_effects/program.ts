@@ -1,16 +1,30 @@
 /** Settings that only have an effect on the program itself. */
 import type { JsonObject } from "../../../src/sdk/types.ts";
 import { cli } from "../../../src/cli/mod.ts";
-import { assertEquals } from "../../assert.ts";
+import { assert, assertEquals } from "../../assert.ts";
 import { runProgram, startProgram } from "../../e2e/program.ts";
 import { until } from "../../support/clock.ts";
 import { temporaryFolder } from "../../support/folder.ts";
 import { fakeIo } from "../../support/io.ts";
 import { receiveSpans } from "../../support/otlp_receiver.ts";
+import { POSTGRES, startPostgres } from "../../support/postgres.ts";
+import { type StallingProxy, stallingProxy } from "../../support/stalling_proxy.ts";
 import type { Effects } from "./effect.ts";
 import { dataUrl, type Json, planOf, toolModule } from "./kit.ts";
 
 const DATA_TOOL = { module: "tool-t", source: dataUrl(toolModule("t", "return 'ok';")) };
+
+/** Runs eight runs at once on a Postgres store; resolves to what arrives there, to null without Postgres. */
+async function seenByPostgres(flags: readonly string[]): Promise<StallingProxy["seen"] | null> {
+  if (POSTGRES === null) return null;
+  await using database = await startPostgres();
+  using proxy = stallingProxy(database.url);
+  await using server = await serveHere(["--store", proxy.url, ...flags]);
+  const run = () => server.post("/v1/runs", { prompt: "hi", plan: planOf(["done"]) });
+  const answers = await Promise.all(Array.from({ length: 8 }, run));
+  assertEquals(answers.map(({ output_text }) => output_text), Array(8).fill("done"));
+  return proxy.seen;
+}
 
 /** Folder of one plan, `own.yaml`. */
 export const OWN_PLANS = new URL(`file://${await Deno.makeTempDir()}/`);
@@ -53,6 +67,21 @@ export const PROGRAM: Effects = {
       }
       await using server = await serveHere(flags);
       assertEquals((await server.get(`/v1/runs/${id}`)).output_text, "done");
+    },
+  },
+  "postgres.connections": {
+    async look_at_program() {
+      const opened = async (...flags: string[]) => (await seenByPostgres(flags))?.connections ?? null;
+      const [one, usual] = [await opened("--postgres.connections", "1"), await opened()];
+      // one more creates the tables, and one listens
+      if (one !== null && usual !== null) assert(one <= 3 && usual > 3, `${one} and ${usual} connections`);
+    },
+  },
+  "postgres.named_statements": {
+    async look_at_program() {
+      const named = async (...flags: string[]) => (await seenByPostgres(flags))?.sent.includes("preamp_1\0");
+      if (POSTGRES === null) return;
+      assertEquals([await named(), await named("--postgres.named_statements", "false")], [true, false]);
     },
   },
   "listen.host": {

@@ -82,7 +82,7 @@ if (POSTGRES === null) {
   Deno.test("a process that is alone sends no notifications of its commits, until it hears of another one", async () => {
     const url = await emptyDatabase();
     await (await openPostgresStore(url)).close();
-    const pool = createPool(url, { max: 2, timeout_ms: 5_000 });
+    const pool = createPool(url, { max: 2, timeout_ms: 5_000, named: true });
     let sent = 0;
     const query = pool.query.bind(pool);
     const counted = Object.assign(Object.create(pool), {
