@@ -15,6 +15,8 @@ import { bytes, dollars, seconds, type SettingType, whole } from "./setting_type
 export interface PolicyLimits extends Pick<RunLimits, LimitName> {
   max_concurrent_runs: number;
   max_runs_per_key: number;
+  max_streams: number;
+  max_streams_per_key: number;
   store_wait_s: number;
   max_body_bytes: number;
   max_plan_bytes: number;
@@ -60,6 +62,10 @@ export const LIMITS: { readonly [Name in keyof PolicyLimits]: SettingType<Policy
     for_keys: "set limits.max_concurrent_runs of the server; max_runs_per_key limits one key",
   }),
   max_runs_per_key: whole(16, "Runs of one key at the same time, on all servers of the store"),
+  max_streams: whole(2_000, "Open event streams of one server", {
+    for_keys: "set limits.max_streams of the server; max_streams_per_key limits one key",
+  }),
+  max_streams_per_key: whole(500, "Open event streams of one key on one server"),
   store_wait_s: seconds(
     60,
     "Time that a run waits for a store that is away or full; then another server continues it",

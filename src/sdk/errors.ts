@@ -57,6 +57,7 @@ export type ErrorCode =
   | "module_fetch_timeout"
   | "rate_limited"
   | "too_many_runs"
+  | "too_many_streams"
   | "overloaded"
   | "draining"
   | "storage_full"
@@ -205,6 +206,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorCodeInfo>> = {
   module_fetch_timeout: { status: 504, title: "Timed out fetching a module" },
   rate_limited: { status: 429, title: "Rate limit exceeded" },
   too_many_runs: { status: 429, title: "Too many runs" },
+  too_many_streams: { status: 429, title: "Too many open event streams" },
   overloaded: { status: 503, title: "Server overloaded" },
   draining: { status: 503, title: "Server is shutting down" },
   storage_full: { status: 507, title: "Store is full" },

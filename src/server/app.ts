@@ -20,6 +20,7 @@ import { checkHost, type Hosts } from "./middleware/check_host.ts";
 import { allowOrigins } from "./middleware/cors.ts";
 import { type BoundsOf, limitRequests, limitRuns } from "./middleware/limit_caller.ts";
 import { observeRequests } from "./middleware/observe_requests.ts";
+import { ProcessLoad, shedLoad } from "./middleware/shed_load.ts";
 import { ANONYMOUS, type Authenticate, requireKey } from "./middleware/require_key.ts";
 import { TrustedProxies } from "./net/forwarded.ts";
 import type { Page } from "./page/page.ts";
@@ -28,6 +29,7 @@ import { respond } from "./respond.ts";
 import { ROUTES } from "./route_table.ts";
 import { METRICS_PATH } from "./routes/meta.ts";
 import type { Route } from "./routes/route.ts";
+import { OpenStreams } from "./streaming/open_streams.ts";
 
 /** The HTTP API as a function from request to response. */
 export interface App {
@@ -91,6 +93,8 @@ export interface AppOptions {
    * processes.
    */
   background?: boolean;
+  /** Measures whether the process can take new runs. Default: its event loop and its heap. */
+  load?: ProcessLoad;
   /** Receives one record for each request, and one for an error after the response started. */
   log?: Log;
   /** Default: the system clock. */
@@ -124,6 +128,7 @@ export function createApp(options: AppOptions): App {
     background: options.background ?? true,
     draining: false,
     streams: new DisposerSet(),
+    open_streams: new OpenStreams(),
     waiting: new DisposerSet(),
     logError: (context, error) => log?.(errorRecord(context, error)),
     metrics,
@@ -143,7 +148,10 @@ export function createApp(options: AppOptions): App {
 
   // Steps of a route that needs a key. They also apply to a method that the path does not have.
   const keyed = [requireKey(authenticate), ...(bounds ? [limitRequests(bounds, clock)] : [])];
-  const starting = bounds ? [limitRuns(bounds, clock)] : [];
+  const starting = [
+    shedLoad(options.load ?? new ProcessLoad()),
+    ...(bounds ? [limitRuns(bounds, clock)] : []),
+  ];
   for (const [path, routes] of Map.groupBy(ROUTES, ({ path }) => path)) {
     const paths = pathPatterns(path, basePath);
     const open = routes.some(({ open }) => open) || (options.open_metrics && path === METRICS_PATH);

@@ -1,4 +1,5 @@
 /** The state of the server and of one request, as middleware and handlers see it. */
+import type { OpenStreams, StreamLimits } from "./streaming/open_streams.ts";
 import type { Context, MiddlewareHandler } from "hono";
 import type { Runtime } from "../app/types.ts";
 import { newId } from "../sdk/ids.ts";
@@ -34,6 +35,8 @@ export interface ServerState {
   draining: boolean;
   /** Open streams; ended when the server stops. */
   readonly streams: DisposerSet;
+  /** The same streams, counted by caller. */
+  readonly open_streams: OpenStreams;
   /** Requests that wait for a run; answered with 202 when the server stops. */
   readonly waiting: DisposerSet;
   /** Logs an error that occurred after the response started. */
@@ -70,6 +73,8 @@ export class RequestContext {
   route: string | null = null;
   /** Null until the key is checked. */
   caller: Caller | null = null;
+  /** Limits of open event streams, once the key is checked. */
+  streams: StreamLimits = {};
   /** Limits of the body: those of the caller once the key is checked. */
   body: BodyLimits;
   /** Maximum number of items on one page of a list. */

@@ -178,8 +178,9 @@ export function callerBounds(policy: Policy): BoundsOf {
     let bounds = known.get(name);
     if (!bounds) {
       const own = policyFor(policy, name); // names of policies, so the map stays small
-      const { max_body_bytes, max_page_limit } = own.limits;
-      bounds = { ...own.rates, max_body_bytes, max_page_limit, plan: documentLimits(own) };
+      const { max_body_bytes, max_page_limit, max_streams, max_streams_per_key } = own.limits;
+      const streams = { max_streams, max_streams_per_key };
+      bounds = { ...own.rates, ...streams, max_body_bytes, max_page_limit, plan: documentLimits(own) };
       known.set(name, bounds);
     }
     return bounds;

@@ -13,6 +13,9 @@ export interface CallerBounds {
   /** 0: unlimited. */
   runs_per_minute: number;
   max_body_bytes: number;
+  /** Open event streams of the server, and of the caller. Default: unlimited. */
+  max_streams?: number;
+  max_streams_per_key?: number;
   /** Items on a page of a list; default 1,000. */
   max_page_limit?: number;
   /** Size limits of a plan; default `DOCUMENT_LIMITS`. */
@@ -29,7 +32,8 @@ export function limitRequests(boundsOf: BoundsOf, clock: SystemClock): Middlewar
   const take = createRateLimiter("requests", clock);
   return ({ env }, next) => {
     const caller = env.caller ?? ANONYMOUS;
-    const { requests_per_minute, max_body_bytes, max_page_limit, plan } = boundsOf(caller);
+    const { requests_per_minute, max_body_bytes, max_page_limit, plan, ...streams } = boundsOf(caller);
+    env.streams = streams;
     take(bucketName(caller, env), requests_per_minute);
     env.body = { max_bytes: max_body_bytes, deadline_ms: env.body.deadline_ms, plan: plan ?? env.body.plan };
     env.max_page_limit = max_page_limit ?? env.max_page_limit;

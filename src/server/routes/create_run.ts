@@ -61,6 +61,7 @@ export async function answerNewRun(
   prefer.respond_async ||= background;
   checkBackground(server, prefer.respond_async || queued);
   const is_stream = form === "text/event-stream";
+  if (is_stream) server.open_streams.check(caller.name, context.streams);
   const report = () => disconnect?.abort(new DOMException("the client disconnected", "AbortError"));
   // It also fires after a normal response, and Deno makes it when it is read.
   const signal = disconnect && !is_stream ? request.signal : undefined;

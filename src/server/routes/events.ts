@@ -49,6 +49,7 @@ async function streamEvents(
 ): Promise<Answer> {
   const { runs } = context.server.runtime;
   const run_id = context.param("id");
+  context.server.open_streams.check(caller.name, context.streams);
   // Read before the stream starts, so that an unknown run or an expired log is a problem response.
   const [next] = await runs.events(caller, run_id, { after, limit: 1 });
   const complete = next === undefined && (await runs.get(caller, run_id)).ended_at !== null;

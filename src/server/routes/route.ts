@@ -79,6 +79,8 @@ export const RUN_CODES: readonly ErrorCode[] = [
   "session_conflict",
   "idempotency_conflict",
   "too_many_runs",
+  "too_many_streams",
+  "overloaded",
   "draining",
   "storage_full",
 ];

@@ -34,6 +34,7 @@ const RETRY_MS = 1000;
  */
 export function eventStream(context: RequestContext, caller: Caller, options: EventStreamOptions): Answer {
   const { server } = context;
+  const count = server.open_streams.add(caller.name);
   const sse = options.type === "text/event-stream";
   const stream = entryStream<Entry>({
     follow: (signal, pageEntries) =>
@@ -46,6 +47,7 @@ export function eventStream(context: RequestContext, caller: Caller, options: Ev
     clock: server.clock,
     onEnd(reason, error) {
       removeStream();
+      count();
       if (reason === "disconnected") options.onDisconnect?.();
       if (reason === "failed") server.logError(context, error);
     },

@@ -80,6 +80,16 @@ const secondRun = async (server: SettingServer) => {
   return second.id ? "started" : second;
 };
 
+/** Opens two event streams of a run; resolves to the status of the second. */
+const secondStream = async (server: SettingServer) => {
+  const { id } = await server.run(SLOW, { background: true });
+  const open = () => server.send(`GET /v1/runs/${id}/events`, undefined, { accept: "text/event-stream" });
+  const streams = [await open(), await open()];
+  await Promise.all(streams.map(({ body }) => body?.cancel()));
+  await server.send(`POST /v1/runs/${id}/cancel`, { mode: "immediate" });
+  return streams[1]!.status;
+};
+
 /** Effects of these settings. */
 export const LIMITS: Effects = {
   "limits.max_iterations": {
@@ -136,6 +146,8 @@ export const LIMITS: Effects = {
   },
   "limits.max_concurrent_runs": { value: 1, seen: "too_many_runs", usual: "started", look: secondRun },
   "limits.max_runs_per_key": { value: 1, seen: "too_many_runs", usual: "started", look: secondRun },
+  "limits.max_streams": { value: 1, seen: 429, usual: 200, look: secondStream },
+  "limits.max_streams_per_key": { value: 1, seen: 429, usual: 200, look: secondStream },
   "limits.store_wait_s": { look_at_program: leavesRuns },
   "limits.max_body_bytes": {
     value: 50,

@@ -56,13 +56,15 @@ Deno.test("the body limit is that of the caller", async () => {
 Deno.test("callerBounds() returns the limits of a key's own policy", () => {
   const policy = defaultPolicy();
   policy.policies.small = {
-    limits: { max_body_bytes: 10, max_page_limit: 5, max_plan_nodes: 9 },
+    limits: { max_streams_per_key: 3, max_body_bytes: 10, max_page_limit: 5, max_plan_nodes: 9 },
     rates: { runs_per_minute: 1 },
   };
   const boundsOf = callerBounds(policy);
   const caller = { name: "key:a", namespace: "a", origin: "caller" } as const;
   assertEquals(boundsOf(caller), {
     ...policy.rates,
+    max_streams: 2_000,
+    max_streams_per_key: 500,
     max_body_bytes: policy.limits.max_body_bytes,
     max_page_limit: 1000,
     plan: { ...DOCUMENT_LIMITS },
@@ -70,6 +72,8 @@ Deno.test("callerBounds() returns the limits of a key's own policy", () => {
   assertEquals(boundsOf({ ...caller, policy: "small" }), {
     requests_per_minute: 600,
     runs_per_minute: 1,
+    max_streams: 2_000,
+    max_streams_per_key: 3,
     max_body_bytes: 10,
     max_page_limit: 5,
     plan: { ...DOCUMENT_LIMITS, max_nodes: 9 },
