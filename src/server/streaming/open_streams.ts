@@ -12,7 +12,7 @@ export class OpenStreams {
   readonly #by_caller = new Map<string, number>();
   #open = 0;
 
-  /** Refuses one more stream of a caller where a limit is reached. @throws {PreampError} `too_many_streams` */
+  /** Refuses one more stream of a caller. @throws {PreampError} `too_many_streams` at a limit. */
   check(caller: string, { max_streams = Infinity, max_streams_per_key = Infinity }: StreamLimits): void {
     const reached = (limit: string, value: number) =>
       new PreampError("too_many_streams", `Cannot open an event stream: ${limit} is ${value}`);
