@@ -3,10 +3,16 @@ import type { CheckedFile, FileAccess } from "../files/access.ts";
 import { FileError } from "../files/access.ts";
 import { fileFailure, type FileSettings, pathOf, type SeenFiles } from "./shared.ts";
 import { listFolder, nearNames } from "./list.ts";
-import { type Coordinator, defineTool, isObject, type JsonObject, type Tool } from "preamp/base";
+import {
+  type Coordinator,
+  defineTool,
+  imageBlock,
+  isObject,
+  MAX_IMAGE_BYTES,
+  type Tool,
+  ToolResult,
+} from "preamp/base";
 
-/** Bytes of an image that models take. */
-const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 /** Bytes that are read to count the lines of a file. */
 const MAX_COUNTED_BYTES = 256 * 1024 * 1024;
 const CHUNK_BYTES = 256 * 1024;
@@ -97,8 +103,7 @@ async function readFile(
     const first = new Uint8Array(CHUNK_BYTES);
     const count = await file.read(first) ?? 0;
     const head = first.subarray(0, count);
-    const media_type = imageType(head);
-    if (media_type !== null) return await imageOf(access, path, media_type, checked);
+    if (imageBlock(head.subarray(0, 12))) return await imageOf(access, path, checked);
     if (head.subarray(0, SNIFFED_BYTES).includes(0)) {
       throw new FileError(`${path} is a binary file of ${checked.info.size} bytes`);
     }
@@ -195,27 +200,15 @@ class LineWindow {
   }
 }
 
-async function imageOf(
-  access: FileAccess,
-  path: string,
-  media_type: string,
-  { info }: CheckedFile,
-): Promise<JsonObject[]> {
+async function imageOf(access: FileAccess, path: string, { info }: CheckedFile): Promise<ToolResult> {
   if (info.size > MAX_IMAGE_BYTES) {
-    throw new FileError(`${path} is an image of ${info.size} bytes; at most ${MAX_IMAGE_BYTES} can be shown`);
+    throw new FileError(
+      `${path} is an image of ${info.size} bytes; at most ${MAX_IMAGE_BYTES} can be shown: make it smaller`,
+    );
   }
   const { bytes } = await access.read(path, MAX_IMAGE_BYTES);
-  return [
-    { type: "text", text: `${path}: ${media_type}, ${bytes.length} bytes` },
-    { type: "image", source: { type: "base64", media_type, data: bytes.toBase64() } },
-  ];
-}
-
-/** Returns the media type of an image that models take, by its first bytes. */
-function imageType(bytes: Uint8Array): string | null {
-  const text = String.fromCharCode(...bytes.subarray(0, 12));
-  if (text.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
-  if (text.startsWith("\xff\xd8\xff")) return "image/jpeg";
-  if (/^GIF8[79]a/.test(text)) return "image/gif";
-  return text.startsWith("RIFF") && text.slice(8) === "WEBP" ? "image/webp" : null;
+  const image = imageBlock(bytes);
+  if (!image) throw new FileError(`${path} changed while it was read`);
+  const output = `${path}: ${image.source.media_type}, ${bytes.length} bytes`;
+  return ToolResult({ output, content: [{ type: "text", text: output }, image] });
 }

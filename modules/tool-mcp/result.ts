@@ -1,31 +1,30 @@
 /** What a server answers, as the result of a tool. */
 import type { CallToolResult, GetPromptResult, ReadResourceResult } from "@modelcontextprotocol/client";
-import { ToolResult } from "preamp/base";
+import { imageFromBase64, type ResultBlock, ToolResult } from "preamp/base";
 
-/** Media types of images that models take. */
-const IMAGES: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+type Block = CallToolResult["content"][number];
 
 /** Longest description in a list. */
 const MAX_DESCRIPTION = 300;
 
 /** Returns the result of a call: text as text, images as blocks, and words for what models do not take. */
 export function resultOf({ content, structuredContent, isError }: CallToolResult): unknown {
-  const blocks = content.map((block) => {
-    if (block.type === "image" && IMAGES.has(block.mimeType)) {
-      return { type: "image", source: { type: "base64", media_type: block.mimeType, data: block.data } };
-    }
-    return { type: "text", text: textOfBlock(block) };
+  const blocks = content.flatMap((block) => blocksOf(block));
+  const result = resultOfBlocks(blocks, structuredContent ? JSON.stringify(structuredContent) : "");
+  if (isError !== true) return result.content ? result : result.output || "Success";
+  return ToolResult({
+    ...result,
+    success: false,
+    output: result.output || "The tool failed without a message",
+    error: { message: "the server reports a failure", type: "mcp_tool_failed" },
   });
-  const texts = blocks.flatMap((block) => "text" in block ? [block.text] : []);
-  const text = texts.join("\n") || (structuredContent ? JSON.stringify(structuredContent) : "");
-  if (isError === true) {
-    return ToolResult({
-      success: false,
-      output: text || "The tool failed without a message",
-      error: { message: "the server reports a failure", type: "mcp_tool_failed" },
-    });
-  }
-  return texts.length === blocks.length ? text || "Success" : blocks;
+}
+
+/** Returns blocks as a result: its output is their text, and its content the blocks if one is an image. */
+function resultOfBlocks(blocks: readonly ResultBlock[], otherwise = ""): ToolResult {
+  const text = blocks.map((block) => block.type === "text" ? block.text : "(an image)").join("\n");
+  const has_images = blocks.some(({ type }) => type === "image");
+  return ToolResult({ output: text || otherwise, ...(has_images ? { content: blocks } : {}) });
 }
 
 /** Returns a line of a list: what a resource or prompt is called by, and what it is. */
@@ -37,17 +36,30 @@ export function lineOf(
   return text === "" ? key : `${key}: ${text.slice(0, MAX_DESCRIPTION)}`;
 }
 
-/** Returns the text of a resource. */
-export function textOfContents({ contents }: ReadResourceResult): string {
-  return contents.map((resource) => textOfBlock({ type: "resource", resource })).join("\n");
+/** Returns a resource as a result. */
+export function resultOfContents({ contents }: ReadResourceResult): unknown {
+  return resultOf({ content: contents.map((resource) => ({ type: "resource", resource })) });
 }
 
-/** Returns the messages of a prompt as text. */
-export function textOfPrompt({ messages }: GetPromptResult): string {
-  return messages.map(({ role, content }) => `${role}: ${textOfBlock(content)}`).join("\n");
+/** Returns the messages of a prompt as a result. */
+export function resultOfPrompt({ messages }: GetPromptResult): unknown {
+  const result = resultOfBlocks(messages.flatMap(({ role, content }) => blocksOf(content, `${role}: `)));
+  return result.content ? result : result.output;
 }
 
-function textOfBlock(block: CallToolResult["content"][number]): string {
+/** Returns a block as a text, or as an image with its name before it. `label` begins the text. */
+function blocksOf(block: Block, label = ""): ResultBlock[] {
+  const image = block.type === "image"
+    ? imageFromBase64(block.data, block.mimeType)
+    : block.type === "resource" && "blob" in block.resource
+    ? imageFromBase64(block.resource.blob, block.resource.mimeType)
+    : undefined;
+  if (!image) return [{ type: "text", text: label + textOfBlock(block) }];
+  const name = block.type === "resource" ? `${label}${block.resource.uri}` : label.trimEnd();
+  return name === "" ? [image] : [{ type: "text", text: name }, image];
+}
+
+function textOfBlock(block: Block): string {
   switch (block.type) {
     case "text":
       return block.text;

@@ -24,7 +24,7 @@ import { fetchWithin } from "./http_access.ts";
 import { ProcessTransport } from "./process_transport.ts";
 import { programOf } from "./programs.ts";
 import { acceptedContent, type Ask } from "./questions.ts";
-import { lineOf, resultOf, textOfContents, textOfPrompt } from "./result.ts";
+import { lineOf, resultOf, resultOfContents, resultOfPrompt } from "./result.ts";
 
 /** What a connection may take. */
 export interface ServerLimits {
@@ -131,7 +131,7 @@ export class McpServer {
   /** Lists the resources, or reads one. */
   resources(uri: string | undefined, call?: ToolCallContext): Promise<unknown> {
     return this.#answer("resources", call, async (options) => {
-      if (uri !== undefined) return textOfContents(await this.#client.readResource({ uri }, options));
+      if (uri !== undefined) return resultOfContents(await this.#client.readResource({ uri }, options));
       const { resources } = await this.#client.listResources({}, options);
       const { resourceTemplates } = await this.#client.listResourceTemplates({}, options).catch(() => ({
         resourceTemplates: [], // a server may have none of them
@@ -149,7 +149,7 @@ export class McpServer {
     return this.#answer("prompts", call, async (options) => {
       if (name !== undefined) {
         const texts = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, String(value)]));
-        return textOfPrompt(await this.#client.getPrompt({ name, arguments: texts }, options));
+        return resultOfPrompt(await this.#client.getPrompt({ name, arguments: texts }, options));
       }
       const { prompts } = await this.#client.listPrompts({}, options);
       const lines = prompts.map((one) => {

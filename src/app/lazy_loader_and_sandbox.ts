@@ -129,12 +129,14 @@ export class LazySandbox {
 /** Returns the limits of guests under a policy. */
 export function guestLimits({ isolation, limits }: Pick<Policy, "isolation" | "limits">): GuestLimits {
   const { memory_mb, cpu_s, load_timeout_s } = isolation;
-  const { max_tool_output_bytes, hook_timeout_s, max_answer_tool_calls, max_answer_blocks } = limits;
+  const { max_tool_output_bytes, max_tool_image_bytes } = limits;
+  const { hook_timeout_s, max_answer_tool_calls, max_answer_blocks } = limits;
   return {
     memory_mb,
     cpu_s,
     load_timeout_s,
     max_tool_output_bytes,
+    max_tool_image_bytes,
     call_timeout_s: hook_timeout_s,
     max_answer_tool_calls,
     max_answer_blocks,

@@ -34,6 +34,7 @@ export interface PolicyLimits extends Pick<RunLimits, LimitName> {
   cleanup_timeout_s: number;
   max_tool_output_bytes: number;
   max_tool_result_bytes: number;
+  max_tool_image_bytes: number;
   max_answer_tool_calls: number;
   max_answer_blocks: number;
   max_answer_bytes: number;
@@ -89,8 +90,16 @@ export const LIMITS: { readonly [Name in keyof PolicyLimits]: SettingType<Policy
   hook_timeout_s: seconds(30, "Time that one call of a hook's handler may take"),
   approval_timeout: seconds(300, "Time to answer an approval; after it, the approval's default applies"),
   cleanup_timeout_s: seconds(10, "Time that the cleanup of one module may take"),
-  max_tool_output_bytes: bytes(256 * 1024, "Output of a sandboxed tool; beyond it, the sandbox is stopped"),
+  max_tool_output_bytes: bytes(
+    256 * 1024,
+    "Output of a sandboxed tool without its images; beyond it, the call fails",
+  ),
   max_tool_result_bytes: bytes(128 * 1024, "Output of a tool that the model receives; the rest is cut off"),
+  max_tool_image_bytes: bytes(
+    10 * 1024 * 1024,
+    "Images of a tool's result, in base64; the model receives a note in place of those beyond it",
+    { min: 0 },
+  ),
   max_answer_tool_calls: whole(128, "Tool calls in one model response; more are an error"),
   max_answer_blocks: whole(
     2_000,

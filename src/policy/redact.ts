@@ -1,13 +1,23 @@
 /**
  * Redacts secrets in logs, events, errors, the store and HTTP responses. Known secrets (every expanded
  * `${VAR}` and API key) are redacted by value everywhere. Fields are redacted by name in configs, plans,
- * headers and modules' events, but not in the runtime's own events, which replay and resume. Does not
- * change its input.
+ * headers and modules' events, but not in the runtime's own events, which replay and resume. The bytes of
+ * images are not searched: what a short secret replaced in their base64 would be no image. Does not change
+ * its input.
  */
 import { type ErrorCode, errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import { eventsWith } from "../sdk/event_table.ts";
 import { isClean, markedBytes, setClean } from "../sdk/frozen_data.ts";
-import { isObject, ITEM_BYTES, type JsonObject, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/json.ts";
+import { isPlainImage } from "../sdk/images.ts";
+import {
+  estimateJsonBytes,
+  isObject,
+  ITEM_BYTES,
+  type JsonObject,
+  KEY_BYTES,
+  MARKS_BYTES,
+  SCALAR_BYTES,
+} from "../sdk/json.ts";
 import { createPartialSecretFilter, formsOf } from "./secret_texts.ts";
 
 /** A reference to a variable, without a default: it names a secret and has none. */
@@ -254,6 +264,7 @@ export class Redactor {
   }
 
   #estimatePartBytes(value: object, isSecret: FieldTest): number {
+    if (isPlainImage(value)) return estimateJsonBytes(value);
     let bytes = MARKS_BYTES;
     if (Array.isArray(value)) {
       for (let index = 0; index < value.length; index++) {
@@ -280,7 +291,7 @@ export class Redactor {
   #value(value: unknown, isSecret: FieldTest): unknown {
     if (typeof value === "string") return this.redactText(value);
     if (Array.isArray(value)) return this.#list(value, isSecret);
-    return isObject(value) ? this.#fields(value, isSecret) : value;
+    return isObject(value) && !isPlainImage(value) ? this.#fields(value, isSecret) : value;
   }
 
   #list(items: readonly unknown[], isSecret: FieldTest): readonly unknown[] {

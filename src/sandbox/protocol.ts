@@ -264,6 +264,8 @@ export interface GuestLimits extends AnswerBounds {
   /** Timeout of the module's top level, and again of its `mount`. */
   readonly load_timeout_s: number;
   readonly max_tool_output_bytes: number;
+  /** Bytes of the images of a tool's result, in base64, in addition to its output. */
+  readonly max_tool_image_bytes: number;
   /** Timeout of calls whose caller sets none. */
   readonly call_timeout_s: number;
 }

@@ -29,6 +29,9 @@ export {
 } from "./errors.ts";
 export type { ContextOverflow } from "./context_overflow.ts";
 export * from "./llm_errors.ts";
+export type * from "./content_blocks.ts";
+export { imageBlock, imageFromBase64, MAX_IMAGE_BYTES } from "./images.ts";
+export type { ResultBlock } from "./result_content.ts";
 export * from "./tools.ts";
 export * from "./messages.ts";
 export * from "./providers.ts";

@@ -23,6 +23,7 @@ import { errorMessage } from "./errors.ts";
 import { RUNTIME_EVENTS } from "./event_table.ts";
 import { invalidResultError, type ParsedHookResult, parseHookResult } from "./hook_result.ts";
 import type { ApprovalQuestion, Emission, HookHandler } from "./hooks.ts";
+import { readResultContent } from "./result_content.ts";
 
 /** Default timeout of one handler call, in milliseconds. */
 export const HANDLER_TIMEOUT_MS = 30_000;
@@ -144,6 +145,15 @@ export async function runChain(
       if (event === "tool:pre" && !isObject(tool_input)) {
         const reason = `Hook "${handler.name}" set tool_input to a value that is no object`;
         return deny(emission, handler, reason);
+      }
+      if (event === "tool:post" && isObject(changed.result)) {
+        try {
+          readResultContent(changed.result.content);
+        } catch (error) {
+          options.onError?.(handler, error);
+          if (!handler.fail_closed) continue;
+          return deny(emission, handler, `Hook "${handler.name}" failed: ${errorMessage(error)}`);
+        }
       }
       modify(emission, handler, result, changed);
     } else if (result.action === "ask_user") ask(emission, handler, result);

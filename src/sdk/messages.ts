@@ -1,57 +1,11 @@
 /** Data models of model calls: content blocks, messages, requests, responses, usage. */
 import { fieldError, isCallBlock, requireObject, requireOneOf, requireText } from "./checks.ts";
+import type { ContentBlock } from "./content_blocks.ts";
 import { isObject, type JsonObject, type JsonSchema } from "./json.ts";
 import { parseToolCall, type ToolCall } from "./tools.ts";
 
 /** Role of a message. */
 export type Role = "system" | "developer" | "user" | "assistant" | "function" | "tool";
-
-/** Text. */
-export interface TextBlock {
-  /** Kind of block. */
-  type: "text";
-  /** The text. */
-  text: string;
-  /** Other fields of the provider. */
-  [key: string]: unknown;
-}
-
-/** Reasoning of the model. */
-export interface ThinkingBlock {
-  /** Kind of block. */
-  type: "thinking";
-  /** The reasoning. */
-  thinking: string;
-  /** The provider's signature of the reasoning; sent back unchanged. */
-  signature?: string;
-  /** Other fields of the provider. */
-  [key: string]: unknown;
-}
-
-/** A tool call inside the content of an assistant message. */
-export interface ToolCallBlock {
-  /** Kind of block. */
-  type: "tool_call";
-  /** Id of the call. */
-  id: string;
-  /** Name of the tool. */
-  name: string;
-  /** Arguments of the call. */
-  input: JsonObject;
-  /** Other fields of the provider. */
-  [key: string]: unknown;
-}
-
-/** Any other block: redacted_thinking, tool_result, image, reasoning, and blocks of one provider. */
-export interface OtherBlock {
-  /** Kind of block. */
-  type: string;
-  /** Its fields. */
-  [key: string]: unknown;
-}
-
-/** One block of content. Unknown types and extra fields are kept. */
-export type ContentBlock = TextBlock | ThinkingBlock | ToolCallBlock | OtherBlock;
 
 /** A tool call in a stored assistant message; the tool's name is there as `name` and as `tool`. */
 export interface StoredToolCall {

@@ -3,17 +3,15 @@
  */
 import { isCallBlock } from "./checks.ts";
 import { knownTokens, setTokens } from "./frozen_data.ts";
+import { imageTokens, MEDIA_BLOCK_TOKENS } from "./images.ts";
 import { isObject, type JsonObject } from "./json.ts";
 import type { Message, ToolSpec } from "./messages.ts";
 import { estimateTokens } from "./text_tokens.ts";
 
-export { estimateTokens };
+export { estimateTokens, MEDIA_BLOCK_TOKENS };
 
 /** Tokens of a message in addition to its content: role, separators. */
 export const MESSAGE_OVERHEAD_TOKENS = 4;
-
-/** Tokens of one media block, independent of its size. */
-export const MEDIA_BLOCK_TOKENS = 1600;
 
 /** Tokens around a tool call, the id of a result, or a tool specification; an assumed value. */
 const ENVELOPE_TOKENS = 8;
@@ -24,8 +22,9 @@ const MEDIA: ReadonlySet<unknown> = new Set(
 
 /**
  * Returns the estimated tokens of one message: content, tool calls (counted once), name, and {@link
- * MESSAGE_OVERHEAD_TOKENS}. Media cost {@link MEDIA_BLOCK_TOKENS} each. Fields may be missing or of the wrong
- * type. A message of the log is counted once.
+ * MESSAGE_OVERHEAD_TOKENS}. An image in base64 costs 400, 1,600 or 3,000 tokens by its longest side: up to
+ * 512 pixels, up to 1,100, more. Other media cost {@link MEDIA_BLOCK_TOKENS} each. Fields may be missing or
+ * of the wrong type. A message of the log is counted once.
  */
 export function messageTokens(message: Message): number {
   if (!isObject(message)) return countMessage(message);
@@ -67,6 +66,8 @@ function blockTokens(block: unknown): number {
       return callTokens(block);
     case "tool_result":
       return ENVELOPE_TOKENS + contentTokens(block.output ?? block.content);
+    case "image":
+      return imageTokens(isObject(block.source) ? block.source.data : undefined);
     default:
       return MEDIA.has(block.type) ? MEDIA_BLOCK_TOKENS : estimateTokens(jsonText(block));
   }

@@ -1,6 +1,14 @@
 /** Tools: the contract, calls, results, and the conversion of any value that a tool returns. */
 import { fieldError } from "./checks.ts";
-import { isObject, type JsonObject, type JsonSchema, toFrozen, toPlain } from "./json.ts";
+import { isObject, type JsonObject, type JsonSchema, toFrozen, toFrozenOwn, toPlain } from "./json.ts";
+import type { ContentBlock } from "./content_blocks.ts";
+import {
+  asResultContent,
+  readResultContent,
+  type ResultBlock,
+  textOfContent,
+  withoutImages,
+} from "./result_content.ts";
 
 /** Pattern of tool names: vendors refuse a request with a tool name that does not match. */
 export const TOOL_NAME: RegExp = /^[A-Za-z0-9_-]{1,64}$/;
@@ -156,7 +164,12 @@ export interface ToolResult {
   output: unknown;
   /** Conventional keys: `message`, `type`, `code`. */
   error: JsonObject | null;
-  /** Returns the text for the model. */
+  /**
+   * Texts and images in base64 that the model gets in place of the output; everyone else has the output.
+   * Absent without any.
+   */
+  content?: ResultBlock[];
+  /** Returns the text of the output. */
   getSerializedOutput(): string;
   /** Alias of `getSerializedOutput`. */
   get_serialized_output(): string;
@@ -166,11 +179,13 @@ class ToolResultValue implements ToolResult {
   success: boolean;
   output: unknown;
   error: JsonObject | null;
+  declare content?: ResultBlock[];
 
-  constructor(success: boolean, output: unknown, error: JsonObject | null) {
+  constructor(success: boolean, output: unknown, error: JsonObject | null, content?: ResultBlock[]) {
     this.success = success;
     this.output = output;
     this.error = error;
+    if (content) this.content = content;
   }
 
   getSerializedOutput(): string {
@@ -187,15 +202,26 @@ class ToolResultValue implements ToolResult {
   }
 }
 
+/** Fields of a {@link ToolResult}. */
+export interface ToolResultFields {
+  /** Whether the call succeeded; default true. */
+  success?: boolean;
+  /** Any JSON-safe value; default null. */
+  output?: unknown;
+  /** Error of a failure; default null. */
+  error?: JsonObject | null;
+  /** Texts, and images in base64; default: none. */
+  content?: unknown;
+}
+
 /**
- * Returns a tool result. Defaults: `success` true, `output` and `error` null. A failure without output gets
- * its error's message as output.
+ * Returns a tool result. A failure without output gets its error's message as output. Blocks of the content
+ * lose fields that are not part of it.
  *
- * @throws {TypeError} when `success` is not a boolean or `error` not an object.
+ * @throws {TypeError} when `success` is not a boolean, `error` not an object, or `content` not a list of
+ * texts and of images in base64.
  */
-export function ToolResult(
-  fields: { success?: boolean; output?: unknown; error?: JsonObject | null } = {},
-): ToolResult {
+export function ToolResult(fields: ToolResultFields = {}): ToolResult {
   const success = fields.success ?? true;
   const error = fields.error ?? null;
   if (typeof success !== "boolean") throw fieldError("ToolResult", "success", "must be a boolean", success);
@@ -206,13 +232,15 @@ export function ToolResult(
   if (!success && output === null && typeof error?.message === "string" && error.message) {
     output = error.message;
   }
-  return new ToolResultValue(success, output, error);
+  return new ToolResultValue(success, output, error, readResultContent(fields.content));
 }
 
 /**
  * Returns the return value of a tool as a result. An object with a boolean `success` (or `is_error`) is read
- * as a result. Any other value is the output of a success; undefined is a success without output. The result
- * is a JSON-safe, deeply frozen copy.
+ * as a result. Any other value is the output of a success; undefined is a success without output. A list of
+ * blocks with an image, as value or as output, is the content. The result is a JSON-safe, deeply frozen copy.
+ *
+ * @throws {TypeError} when the result has an invalid `content`.
  */
 export function toToolResult(value: unknown): ToolResult {
   if (typeof value === "string") return new ToolResultValue(true, value, null);
@@ -224,14 +252,34 @@ export function toToolResult(value: unknown): ToolResult {
       : undefined;
     if (success !== undefined) {
       const error = toFrozen(value.error);
+      const listed = value.content === undefined ? asResultContent(value.output) : undefined;
       return ToolResult({
         success,
-        output: toFrozen(value.output),
+        output: listed ? textOfContent(listed) : toFrozen(value.output),
         error: isObject(error) ? error : typeof error === "string" && error ? { message: error } : null,
+        content: listed ?? value.content,
       });
     }
   }
-  return new ToolResultValue(true, toFrozen(value), null);
+  const listed = asResultContent(value);
+  return listed
+    ? new ToolResultValue(true, textOfContent(listed), null, listed)
+    : new ToolResultValue(true, toFrozen(value), null);
+}
+
+/**
+ * Returns a result as events have it: its fields, with a text in the place of each image of its content, and
+ * no `content` without one.
+ */
+export function shownResult({ success, output, error, content }: ToolResult): JsonObject {
+  return toFrozenOwn({ success, output, error, ...(content ? { content: withoutImages(content) } : {}) });
+}
+
+/** Returns what a model gets of a result: its content, else the text of its output. */
+export function modelContent(result: ToolResult): string | ContentBlock[] {
+  return result.content?.map((block) =>
+    block.type === "text" ? { ...block, text: sanitizeText(String(block.text)) } : block
+  ) ?? serializeOutput(result);
 }
 
 /** Returns a failed result for an error or a refusal; `code` is one of the `tool_…` codes. */
@@ -240,9 +288,7 @@ export function toolFailure(message: string, fields: JsonObject = {}): ToolResul
 }
 
 /** Returns the text of a result for the model: JSON for objects, otherwise the value as a string. */
-export function serializeOutput(
-  result: { success: boolean; output: unknown; error: JsonObject | null },
-): string {
+export function serializeOutput(result: Pick<ToolResult, "success" | "output" | "error">): string {
   if (result.output !== null && result.output !== undefined) return sanitizeText(textOfValue(result.output));
   if (result.success) return "Success";
   return result.error ? `Error: ${result.error.message ?? "Unknown error"}` : "Error: Failed";

@@ -1,5 +1,7 @@
 /** All types of the SDK, for code that must not load a schema library. Types only. */
 export type * from "./json.ts";
+export type * from "./content_blocks.ts";
+export type { ResultBlock } from "./result_content.ts";
 export type * from "./tools.ts";
 export type * from "./messages.ts";
 export type * from "./providers.ts";

@@ -1,6 +1,7 @@
 /** `context-simple`: reading back what a view left out; cache breakpoints; the system prompt factory. */
-import type { JsonObject, Message, Provider, Tool } from "preamp";
+import type { JsonObject, Message, Provider, Tool, ToolResult } from "preamp";
 import * as contextSimple from "../../modules/context-simple/mod.ts";
+import { PNG } from "../support/images.ts";
 import { calls, kit } from "../support/sessions.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import {
@@ -189,4 +190,16 @@ Deno.test("setSystemPromptFactory() reaches the context through its guard, in bo
   });
   await session.execute("hi");
   assertEquals(seen, ["from the factory"]);
+});
+
+Deno.test("context_recall() reads back a picture as a picture, and a range of messages in words", async () => {
+  const image = { type: "image", source: { type: "base64", media_type: "image/png", data: PNG } };
+  const { context, tool } = await open(RECALL);
+  await addAll(context, [user("hi"), { role: "user", content: [image] }]);
+  const result = await tool!.execute({ handle: "m1" }) as ToolResult;
+  assertEquals(result.output, { handle: "m1", total_chars: 9, text: "[1 image]" });
+  assertEquals(result.content, [{ type: "text", text: JSON.stringify(result.output) }, image]);
+  const range = await tool!.execute({ handle: "m0-m1" }) as ToolResult;
+  assertEquals(range.content, undefined);
+  assertStringIncludes(JSON.stringify(range.output), "[m1 user]\\n[1 image]");
 });

@@ -1,4 +1,4 @@
-import type { JsonObject, Tool } from "preamp";
+import { type JsonObject, MAX_IMAGE_BYTES, type Tool, type ToolResult } from "preamp";
 import { TestCoordinator } from "preamp/testing";
 import * as filesystem from "../../modules/tool-filesystem/mod.ts";
 import { editedText } from "../../modules/tool-filesystem/edit.ts";
@@ -22,6 +22,7 @@ interface Files {
   fails(tool: string, input: JsonObject): Promise<string>;
   write(name: string, text: string | Uint8Array): Promise<void>;
   text(name: string): Promise<string>;
+  tool(name: string): Tool;
 }
 
 /** Mounts the module on a folder `work` beside a file that is not granted. */
@@ -64,6 +65,7 @@ async function withFiles(
       );
     },
     text: (name) => Deno.readTextFile(`${folder}/${name}`),
+    tool: (name) => coordinator.tools[name]!,
   });
 }
 
@@ -96,15 +98,22 @@ Deno.test("read stops at its bytes, whatever the lines", () =>
   }, { max_read_bytes: 2048 }));
 
 Deno.test("read shows images, lists folders, refuses other binary, and names what is near a missing path", () =>
-  withFiles(async ({ ok, fails, write }) => {
+  withFiles(async ({ ok, fails, write, tool }) => {
     await write("dot.png", Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0]));
+    const { output, content } = await tool("read").execute({ path: "dot.png" }) as ToolResult;
+    assertEquals(output, "dot.png: image/png, 9 bytes");
+    assertEquals(content, [{ type: "text", text: output }, {
+      type: "image",
+      source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgoA" },
+    }]);
+    await write("large.jpg", Uint8Array.from([0xff, 0xd8, 0xff, ...new Array(MAX_IMAGE_BYTES)]));
     assertStringIncludes(
-      await ok("read", { path: "dot.png" }),
-      '"media_type":"image/png","data":"iVBORw0KGgoA"',
+      await fails("read", { path: "large.jpg" }),
+      `at most ${MAX_IMAGE_BYTES} can be shown`,
     );
     await write("sub/a.bin", Uint8Array.from([1, 0, 2]));
     assertStringIncludes(await fails("read", { path: "sub/a.bin" }), "binary file of 3 bytes");
-    assertEquals(await ok("read", { path: "." }), "dot.png 9\nsub/");
+    assertMatch(await ok("read", { path: "." }), /^dot.png 9\nlarge.jpg 3932163\nsub\/$/);
     assertStringIncludes(await fails("read", { path: "sub/b.bin" }), "near it are a.bin");
     assertStringIncludes(await fails("read", { path: "../outside.txt" }), "cannot be read");
   }));

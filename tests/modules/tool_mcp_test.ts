@@ -34,8 +34,8 @@ async function withServers(
       };
       const result = await coordinator.tools[name]!.execute(input, context) as
         | string
-        | { output: string | null; error: { message: string } };
-      if (Array.isArray(result)) return result as unknown as string; // blocks
+        | { output: string | null; error: { message: string }; content?: unknown };
+      if (typeof result === "object" && result.content) return result.content as string; // blocks
       return typeof result === "string" ? result : `!${result.output ?? result.error.message}`;
     };
     await use(call, coordinator, progress);

@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { Buffer } from "node:buffer";
-import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
+import { assert, assertEquals, assertStrictEquals, assertStringIncludes } from "../assert.ts";
 import { isSecretKey, REDACTED, Redactor } from "../../src/policy/redact.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
 import { estimateJsonBytes, toFrozenObject } from "../../src/sdk/json.ts";
+import { PNG } from "../support/images.ts";
 
 const SECRET = "s3cr3t/Key+with=odd&chars";
 
@@ -244,4 +245,23 @@ Deno.test("register() registers secrets with the parent, and removes the oldest 
     `${REDACTED} second-2 ${REDACTED} ${REDACTED}`,
   );
   assertEquals(child.redactText("given-1 second-2"), `given-1 ${REDACTED}`);
+});
+
+Deno.test("redactEvent() leaves the bytes of images as they are, and searches what is beside them", () => {
+  const redactor = new Redactor(["AAAAEAAAAB", "a-secret-name"]);
+  const source = { type: "base64", media_type: "image/png", data: PNG };
+  assert(PNG.includes("AAAAEAAAAB"));
+  const data = { message: { role: "user", content: [{ type: "image", source }] } };
+  assert(!Number.isNaN(redactor.estimateEventBytes("context:message", data)));
+  assertEquals(redactor.redactEvent("context:message", data), data);
+  const searched = [
+    { type: "image", source, name: "a-secret-name" },
+    { type: "image", source: { ...source, name: "a-secret-name" } },
+    { type: "image", source: { ...source, data: "AAAAEAAAAB" } },
+    { type: "text", source },
+  ];
+  for (const block of searched) {
+    assert(Number.isNaN(redactor.estimateEventBytes("context:message", { block })));
+    assertStringIncludes(JSON.stringify(redactor.redactEvent("context:message", { block })), REDACTED);
+  }
 });

@@ -62,6 +62,7 @@ const ALIKE: ReadonlySet<string> = new Set([
   "a tool call with approval",
   "a denied approval",
   "two concurrent tools, the later one first",
+  "a picture from a tool, while another call waits for approval",
   "two concurrent approvals",
   "tools that fail in every way",
   "hooks that deny, modify and inject",

@@ -21,7 +21,7 @@ import { type TestModule, tool } from "../support/sessions.ts";
 import { CALLER, replayed, service, type TestPlan } from "../support/runs.ts";
 import { again, killAndResume, MortalStore, postAndDie, runUntilGone } from "./killed.ts";
 import { builtin, mock, play, runToEnd, type Scenario } from "./play.ts";
-import { SCENARIOS } from "./scenarios.ts";
+import { PICTURE, SCENARIOS } from "./scenarios.ts";
 
 /** Returns the plan of the scenario with a tool that counts its executions. */
 function countingPlan(more: Partial<Tool> = {}): { plan: TestPlan; ran: string[] } {
@@ -66,6 +66,19 @@ Deno.test("killed while a question is open: the same approval stays open", async
     assertEquals(granted.data.approval_id, asked.data.approval_id);
     assertEquals([ran, run.status, run.tool_call_count], [["call_1"], "completed", 1]);
   }
+});
+
+Deno.test("killed while a parallel call waits: the picture of a call that ended is in the history", async () => {
+  const scenario = SCENARIOS["a picture from a tool, while another call waits for approval"]!;
+  const { entries: whole } = await play(scenario);
+  const waits = whole.findIndex(({ data }) => data.status === "awaiting_approval") + 1;
+  const { entries, next, run } = await killAndResume(scenario, waits);
+  assertEquals(run.status, "completed");
+  const stored = entries.flatMap(({ event, data }) =>
+    event === "context:message" ? [data.message as Message] : []
+  );
+  assertEquals(stored.find(({ name }) => name === "picture")?.content, PICTURE);
+  assertEquals(await replayed(next, run.id), { equal: true });
 });
 
 Deno.test("an open approval keeps its remaining time", async () => {

@@ -9,6 +9,7 @@ import { createLoop } from "../../src/sdk/loop/loop.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { RESERVED_EVENTS } from "../../src/sdk/event_table.ts";
 import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";
+import { PNG } from "../support/images.ts";
 import { hook, type TestModule, tool } from "../support/sessions.ts";
 import { CALLER } from "../support/runs.ts";
 import { builtin, mock, type Scenario } from "./play.ts";
@@ -16,6 +17,12 @@ import { builtin, mock, type Scenario } from "./play.ts";
 function call(name: string, args: JsonObject = {}): JsonObject {
   return { name, arguments: args };
 }
+
+/** Content of a result with an image. */
+export const PICTURE = [
+  { type: "text", text: "before" },
+  { type: "image", source: { type: "base64", media_type: "image/png", data: PNG } },
+];
 
 /** Returns the step of a request that the model refuses. */
 function tooLong(size: number, limit: number): JsonObject {
@@ -137,6 +144,20 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       providers: [mock({ tool_calls: [call("slow"), call("quick"), call("slow")] }, "done")],
       tools: [slow("slow", 500), slow("quick", 100)],
     },
+  },
+  "a picture from a tool, while another call waits for approval": {
+    plan: {
+      context: SIMPLE,
+      providers: [
+        mock({ tool_calls: [call("picture"), call("calculator", { expression: "6*7" })] }, "A picture."),
+      ],
+      tools: [
+        tool("picture", () => Promise.resolve({ success: true, output: "seen", content: PICTURE })),
+        calculator,
+      ],
+      hooks: [ask],
+    },
+    react: answer("allow"),
   },
   "two concurrent approvals": {
     plan: {

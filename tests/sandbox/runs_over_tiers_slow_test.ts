@@ -209,6 +209,20 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     tools: [READER],
     shows: "context:compaction",
   },
+  "a picture, larger than an output may be": {
+    provider: mock(calling(["shows"]), "A picture."),
+    tools: [{
+      of: `
+        export const mount = (coordinator) => coordinator.mount("tools", {
+          name: "shows", description: "Shows", execute: () => ({
+            success: true, output: "seen", content: [{ type: "text", text: "before" }, {
+              type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgoA" + "A".repeat(1_000_000) },
+            }],
+          }),
+        });`,
+    }],
+    shows: "tool:post",
+  },
   "several calls at once": {
     provider: mock(
       calling(SUM, ["calculator", { expression: "1/0" }], ["calculator", { expression: "2" }]),

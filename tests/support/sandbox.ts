@@ -17,6 +17,7 @@ export const ROOMY: GuestLimits = {
   cpu_s: 60,
   load_timeout_s: 60,
   max_tool_output_bytes: 256 * 1024,
+  max_tool_image_bytes: 10 * 1024 * 1024,
   max_answer_tool_calls: 128,
   max_answer_blocks: 2_000,
   call_timeout_s: 60,

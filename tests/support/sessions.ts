@@ -119,6 +119,7 @@ export interface Kit {
 export const KERNEL_LIMITS: KernelLimits = {
   tool_timeout_s: 60,
   max_tool_result_bytes: 131_072,
+  max_tool_image_bytes: 10_485_760,
   max_answer_tool_calls: 128,
   max_answer_blocks: 2_000,
   max_answer_bytes: 16_777_216,

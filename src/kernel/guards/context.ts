@@ -58,15 +58,15 @@ class PendingCalls {
   }
 
   /**
-   * Ends all pending calls; returns the results that were not stored, with the text of `textOf` for a call
-   * without a result.
+   * Ends all pending calls; returns the results that were not stored, with the content of `contentOf` for a
+   * call without a result.
    */
-  closeAll(textOf: (id: string, name: string) => string): Message[] {
+  closeAll(contentOf: (id: string, name: string) => Message["content"]): Message[] {
     const open = this.#calls.slice(this.#next);
     this.#next = this.#calls.length;
     for (const call of open) {
       const { id, name } = call;
-      call.result ??= Object.freeze({ role: "tool", tool_call_id: id, name, content: textOf(id, name) });
+      call.result ??= Object.freeze({ role: "tool", tool_call_id: id, name, content: contentOf(id, name) });
     }
     return open.map(({ result }) => result!); // just set
   }
@@ -205,7 +205,7 @@ export class ContextGuard {
   /** Adds a result for every pending call. Errors of the context manager become warnings. */
   async closeCalls(): Promise<void> {
     if (!this.#calls.any) return;
-    const results = this.#calls.closeAll((id, name) => this.#session.loop_steps.resultTextFor(id, name));
+    const results = this.#calls.closeAll((id, name) => this.#session.loop_steps.resultContentFor(id, name));
     for (const result of results) {
       await this.#addResults([result]).catch((error) =>
         this.#session.host.warn("context_failed", errorMessage(error))

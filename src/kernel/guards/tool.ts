@@ -108,7 +108,7 @@ export class ToolGuard implements Tool {
         });
         result = boundedResult(
           toToolResult(isThenable(returned) ? await deadline.wait(returned) : returned),
-          session.limits.max_tool_result_bytes,
+          session.limits,
         );
       }
       call.settled = { result };

@@ -1,16 +1,55 @@
-/** Shortens what a tool returned or threw to `max_tool_result_bytes`. */
+/** Bounds what a tool returned or threw: texts are shortened, images that are too large are left out. */
 import { errorCode, errorMessage, errorName } from "../../sdk/errors.ts";
 import { estimateJsonBytes, type JsonObject } from "../../sdk/json.ts";
+import type { ImageBlock } from "../../sdk/content_blocks.ts";
+import { MAX_IMAGE_CHARS } from "../../sdk/images.ts";
+import type { ResultBlock } from "../../sdk/result_content.ts";
 import { serializeOutput, ToolResult } from "../../sdk/tools.ts";
+import type { KernelLimits } from "../session/session_context.ts";
 
-/** Shortens output and error of a result to at most `limit` bytes each. */
-export function boundedResult(result: ToolResult, limit: number): ToolResult {
+/**
+ * Shortens output, error and the texts of a result to at most `max_tool_result_bytes` each, and replaces
+ * images beyond `max_tool_image_bytes` by a note.
+ */
+export function boundedResult(result: ToolResult, limits: ResultLimits): ToolResult {
   const { success, output, error } = result;
-  if (fits(output, limit) && (error === null || fits(error, limit))) return result;
+  const limit = limits.max_tool_result_bytes;
+  const content = result.content && boundedContent(result.content, limits);
+  if (content === result.content && fits(output, limit) && (error === null || fits(error, limit))) {
+    return result;
+  }
   const shorter = output === null ? null : cut(serializeOutput(result), limit);
   const brief = error === null ? null : briefError(error, limit);
-  if (shorter === null && brief === error) return result;
-  return ToolResult({ success, output: shorter ?? output, error: brief });
+  if (content === result.content && shorter === null && brief === error) return result;
+  return ToolResult({ success, output: shorter ?? output, error: brief, content });
+}
+
+type ResultLimits = Pick<KernelLimits, "max_tool_result_bytes" | "max_tool_image_bytes">;
+
+/** Returns content within its limits; the same content if it is. */
+function boundedContent(content: ResultBlock[], limits: ResultLimits): ResultBlock[] {
+  let text_left = limits.max_tool_result_bytes;
+  let images_left = limits.max_tool_image_bytes;
+  const bounded = content.map((block): ResultBlock => {
+    if (block.type === "image") {
+      const { media_type, data } = (block as ImageBlock).source;
+      images_left -= data.length;
+      const is_large = data.length > MAX_IMAGE_CHARS;
+      if (!is_large && images_left >= 0) return block;
+      images_left += data.length;
+      const limit = is_large
+        ? `an image may have ${MAX_IMAGE_CHARS} bytes in base64`
+        : `max_tool_image_bytes is ${limits.max_tool_image_bytes}`;
+      const text = `[An image (${media_type}, ${data.length} bytes in base64) is left out: ${limit}.]`;
+      return { type: "text", text };
+    }
+    const text = String(block.text);
+    const shorter = cut(text, text_left);
+    if (shorter === null) text_left -= text.length; // characters: enough for a bound
+    else text_left = 0;
+    return shorter === null ? block : { type: "text", text: shorter };
+  });
+  return bounded.every((block, index) => block === content[index]) ? content : bounded;
 }
 
 /** Returns an error of the tool with a message of at most `limit` bytes. */

@@ -4,15 +4,15 @@
  * src/docs/architecture.md#guards.
  */
 import { errorCode, errorMessage } from "../../sdk/errors.ts";
-import { toPlain, toPlainObject } from "../../sdk/json.ts";
+import { toPlain } from "../../sdk/json.ts";
 import { changedResult, toolErrorType } from "../../sdk/loop/tool_calls.ts";
-import { cancelledCallText, serializeOutput } from "../../sdk/tools.ts";
+import { cancelledCallText, modelContent, shownResult } from "../../sdk/tools.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { HookActions } from "./hook_actions.ts";
 import type { CallRecord, LoopSteps, Turn } from "../session/turn_state.ts";
 import type { TurnTracker } from "../session/turn_tracker.ts";
-import type { Emission, JsonObject } from "../../sdk/types.ts";
+import type { Emission, JsonObject, Message } from "../../sdk/types.ts";
 
 /** Completes the loop's steps of a session. */
 export class LoopContract implements LoopSteps {
@@ -91,7 +91,7 @@ export class LoopContract implements LoopSteps {
       return;
     }
     await this.#actions.apply(emission, "tool:post");
-    const changed = changedResult(toPlainObject(settled.result), emission);
+    const changed = changedResult(settled.result, emission);
     if (changed) call.settled = { result: changed };
   }
 
@@ -99,7 +99,10 @@ export class LoopContract implements LoopSteps {
     const call_fields = { tool_name: name, tool_call_id: id, tool_input: input };
     if (settled === null || ("error" in settled && errorCode(settled.error) === "cancelled")) return null;
     if ("result" in settled) {
-      return await this.#session.hooks.emit("tool:post", { ...call_fields, result: toPlain(settled.result) });
+      return await this.#session.hooks.emit("tool:post", {
+        ...call_fields,
+        result: shownResult(settled.result),
+      });
     }
     const error = { type: toolErrorType(settled.error), msg: errorMessage(settled.error) };
     return await this.#session.hooks.emit("tool:error", { ...call_fields, error });
@@ -157,8 +160,8 @@ export class LoopContract implements LoopSteps {
     }
   }
 
-  /** Returns the text of the result for a call that the loop left without a result. */
-  resultTextFor(id: string, name: string): string {
+  /** Returns the content of the result for a call that the loop left without a result. */
+  resultContentFor(id: string, name: string): Message["content"] {
     const { turn, cancellation } = this.#session;
     const call = turn?.calls.find((record) => record.id === id);
     const settled = call?.settled;
@@ -167,7 +170,7 @@ export class LoopContract implements LoopSteps {
     }
     if (settled) {
       return "result" in settled
-        ? serializeOutput(settled.result)
+        ? modelContent(settled.result)
         : `Error executing tool: ${errorMessage(settled.error)}`;
     }
     if (call?.gate === "denied") return `Denied by hook: ${call.reason}`;

@@ -6,6 +6,7 @@
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
+import { withImages } from "../../sdk/result_content.ts";
 import { toToolResult } from "../../sdk/tools.ts";
 import type { Prompt, ToolResult } from "../../sdk/types.ts";
 import type { DraftEntry } from "../host.ts";
@@ -79,7 +80,7 @@ export class InterruptedTurn {
         if (typeof data.tool_call_id === "string") this.calls.set(data.tool_call_id, "lost");
         break;
       case "tool:post":
-        this.calls.set(String(data.tool_call_id), { result: toToolResult(data.result) });
+        this.calls.set(String(data.tool_call_id), { result: recordedToolResult(data) });
         break;
       case "tool:error":
         this.calls.set(String(data.tool_call_id), { error: errorFromLog(data.error) });
@@ -159,6 +160,12 @@ export function interruptedTurnOf(
     if (entry.turn_id === turn_id || entry.event === "cancel:requested") interrupted.add(entry);
   }
   return interrupted;
+}
+
+/** Returns the result of a call from the data of its `tool:post` in the log, with its images. */
+export function recordedToolResult({ result, images }: JsonObject): ToolResult {
+  if (!isObject(result) || !Array.isArray(images)) return toToolResult(result);
+  return toToolResult({ ...result, content: withImages(result.content, images) });
 }
 
 /**

@@ -1,7 +1,9 @@
 /** What all parts of one session share: its state, appending entries to the log, cancelling the turn. */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { eventsWith } from "../../sdk/event_table.ts";
-import { type JsonObject, toOwnObject } from "../../sdk/json.ts";
+import type { ImageBlock } from "../../sdk/content_blocks.ts";
+import { isObject, type JsonObject, toOwnObject } from "../../sdk/json.ts";
+import { imagesOf, omitsImages } from "../../sdk/result_content.ts";
 import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
 import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
@@ -16,6 +18,8 @@ export interface KernelLimits {
   tool_timeout_s: number;
   /** Maximum bytes of a tool's output. */
   max_tool_result_bytes: number;
+  /** Maximum bytes of the images of a tool's result, in base64. */
+  max_tool_image_bytes: number;
   /** Maximum tool calls and content blocks of one answer of a provider. */
   max_answer_tool_calls: number;
   max_answer_blocks: number;
@@ -159,7 +163,19 @@ export class SessionContext {
   writeEmission(event: string, emission: Emission, emitted: JsonObject): Promise<void> | void {
     const data = emission.data === emitted ? emitted : withoutEnvelope(emission.data, emitted);
     const kept = emission.modified && OWN_FIELDS.has(event) ? withFacts(data, emitted) : data;
-    return this.write(event, toOwnObject(kept), verdictOf(emission));
+    const images = event === "tool:post" ? this.#imagesOf(kept) : null;
+    return this.write(event, toOwnObject(images ? { ...kept, images } : kept), verdictOf(emission));
+  }
+
+  /** Returns the images of a result whose event has a text in the place of each; null without any. */
+  #imagesOf({ tool_call_id, result }: JsonObject): ImageBlock[] | null {
+    if (!isObject(result) || !Array.isArray(result.content)) return null;
+    let images: ImageBlock[] = [];
+    this.turn?.find(tool_call_id, undefined, ({ settled }) => {
+      images = settled && "result" in settled ? imagesOf(settled.result.content) : [];
+      return omitsImages(result.content, images);
+    });
+    return omitsImages(result.content, images) ? images : null;
   }
 }
 

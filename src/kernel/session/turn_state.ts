@@ -3,7 +3,15 @@
  * was reached. Guards and the turn tracker write it; guards and the outcome read it.
  */
 import { toFrozenObject } from "../../sdk/json.ts";
-import type { ChatResponse, Emission, JsonObject, Prompt, ToolResult, Usage } from "../../sdk/types.ts";
+import type {
+  ChatResponse,
+  Emission,
+  JsonObject,
+  Message,
+  Prompt,
+  ToolResult,
+  Usage,
+} from "../../sdk/types.ts";
 
 /** The deadline of a running call. Its clock can be paused while the call waits for a sub-agent. */
 export interface RunningCall {
@@ -82,8 +90,8 @@ export interface LoopSteps {
    * result.
    */
   reportResult(call: CallRecord): Promise<void>;
-  /** Returns the text of the result for a call that has no result. */
-  resultTextFor(id: string, name: string): string;
+  /** Returns the content of the result for a call that has no result. */
+  resultContentFor(id: string, name: string): Message["content"];
 }
 
 export class Turn {

@@ -8,6 +8,7 @@ import { isNoop } from "../../sdk/hook_chain.ts";
 import { isObject, jsonEqual, toFrozenObject, toPlain } from "../../sdk/json.ts";
 import { usageOfFailure } from "../../sdk/llm_errors.ts";
 import { Usage } from "../../sdk/messages.ts";
+import { withoutImages } from "../../sdk/result_content.ts";
 import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../../sdk/types.ts";
 import type { SessionContext } from "./session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
@@ -268,7 +269,7 @@ function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
   if (call.gate === "denied") return null;
   const located = call.error_location !== undefined && isObject(data.error)
     ? { ...data, error: { ...data.error, at: call.error_location } }
-    : data;
+    : withShownContent(data);
   if (id !== undefined && name !== undefined) return located;
   return {
     ...located,
@@ -276,6 +277,13 @@ function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
     tool_call_id: call.id,
     tool_input: data.tool_input ?? call.input,
   };
+}
+
+/** Returns the data of a result with a text in the place of each image, also of a loop that states them. */
+function withShownContent(data: JsonObject): JsonObject {
+  const { result } = data;
+  if (!isObject(result) || !Array.isArray(result.content)) return data;
+  return { ...data, result: { ...result, content: withoutImages(result.content) } };
 }
 
 // perf: named, because a literal is created at each call

@@ -5,7 +5,7 @@ import type { MountedDescriptors, ProviderDescriptor, ToolDescriptor } from "../
 import { isCallOfLoop } from "../../kernel/guards/provider.ts";
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
-import { errorFromLog } from "../../kernel/session/interrupted_turn.ts";
+import { errorFromLog, recordedToolResult } from "../../kernel/session/interrupted_turn.ts";
 import { Session } from "../../kernel/session/session.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
@@ -58,6 +58,7 @@ export interface TurnInput {
 /** Limits that were applied at recording time and must not be applied again. */
 const AS_RECORDED = {
   max_tool_result_bytes: Number.MAX_SAFE_INTEGER,
+  max_tool_image_bytes: Number.MAX_SAFE_INTEGER,
   max_answer_tool_calls: Number.MAX_SAFE_INTEGER,
   max_answer_blocks: Number.MAX_SAFE_INTEGER,
   max_answer_bytes: Number.MAX_SAFE_INTEGER,
@@ -258,7 +259,7 @@ class ReplayedTurn {
         if (outcome?.event === "tool:error") {
           throw errorFromLog(isObject(outcome.data.error) ? outcome.data.error : {});
         }
-        if (outcome) return outcome.data.result;
+        if (outcome) return recordedToolResult(outcome.data);
         if (recorded.was_stopped && recorded.is_used_up) return await this.#endAsRecorded();
         return { success: false, error: { message: "The recording has no result of this call" } };
       },

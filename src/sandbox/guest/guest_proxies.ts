@@ -66,9 +66,10 @@ export function toolProxy(shape: Shape, call: ObjectCall, limits: GuestLimits): 
       const onNote = (text: unknown) => {
         if (typeof text === "string") context?.progress(text);
       };
-      const max_bytes = limits.max_tool_output_bytes;
+      const { max_tool_output_bytes, max_tool_image_bytes } = limits;
+      const max_bytes = max_tool_output_bytes + max_tool_image_bytes;
       const options = { signal, max_bytes, onNote, grace_ms: TOOL_GRACE_MS };
-      return call("execute", [toPlain(input), { id, session_id }], options);
+      return call("execute", [toPlain(input), { id, session_id }, max_tool_output_bytes], options);
     }),
   } as unknown as Tool; // checked by the mount
 }

@@ -23,9 +23,10 @@ import { encodeError } from "../error_codec.ts";
 import { GuestCoordinator } from "./coordinator_proxy.ts";
 import { harden, hideOwnFrames } from "./harden.ts";
 import { GuestObjects, shapeAt, shapeOf } from "./exported_objects.ts";
-import { GuestRpc, type OpenCall } from "./rpc.ts";
+import { GuestRpc, type OpenCall, tooLarge } from "./rpc.ts";
 import { type AnswerBounds, checkAnswerBounds } from "../../sdk/checks.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
+import { withoutImages } from "../../sdk/result_content.ts";
 import { toToolResult } from "../../sdk/tools.ts";
 
 /** Serves one module over a port. */
@@ -169,8 +170,12 @@ async function serveTool({ method, args, signal, note }: OpenCall, tool: object)
   const { id, session_id } = args[1] as { id: string; session_id: string };
   const progress = (text: string) => note(String(text));
   const returned = await methodOf(tool, "execute")!(input, { id, session_id, signal, progress });
-  const { success, output, error } = toToolResult(returned);
-  return { success, output, error };
+  const { success, output, error, content } = toToolResult(returned);
+  const texts = { success, output, error, ...(content ? { content: withoutImages(content) } : {}) };
+  const { length } = JSON.stringify(texts);
+  const max_bytes = args[2] as number; // from the host
+  if (length > max_bytes) throw tooLarge(length, max_bytes);
+  return content ? { ...texts, content } : texts;
 }
 
 async function serveProvider({ method, args, signal, note }: OpenCall, provider: object): Promise<unknown> {

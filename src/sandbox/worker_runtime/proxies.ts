@@ -9,7 +9,13 @@ import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/jso
 import { toChatResponse } from "../../sdk/messages.ts";
 import { map, Object, Proxy, toText, WeakMap } from "../../sdk/primordials.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
-import { parseToolCall, type Tool, type ToolCall, ToolResult } from "../../sdk/tools.ts";
+import {
+  parseToolCall,
+  type Tool,
+  type ToolCall,
+  ToolResult,
+  type ToolResultFields,
+} from "../../sdk/tools.ts";
 import type {
   ChatRequest,
   ChatResponse,
@@ -45,7 +51,7 @@ export function toolProxy(rpc: GuestRpc, { key, ...view }: ToolView): Tool {
         const args = [toPlainObject(input), call ? { id: call.id } : null];
         const onPiece = call && ((text: unknown) => call.progress(String(text)));
         const answer = await rpc.request(`tool/${key}`, "execute", args, { signal: call?.signal, onPiece });
-        return ToolResult(answer as { success: boolean; output: unknown; error: JsonObject | null });
+        return ToolResult(answer as ToolResultFields); // from the host
       },
     } satisfies Tool,
   );

@@ -103,7 +103,11 @@ export class GuestRpc {
     this.#calls.delete(call);
     const result = { t: "result", call, ...this.#takeNotifications() };
     const text = toText({ ...result, ...outcome });
-    this.#post(text.length <= left ? text : toText({ ...result, error: tooLarge(text.length, max_bytes) }));
+    this.#post(
+      text.length <= left
+        ? text
+        : toText({ ...result, error: encodeError(tooLarge(text.length, max_bytes)) }),
+    );
   }
 
   /**
@@ -197,9 +201,10 @@ async function settleWith(first: PromiseWithResolvers<unknown>, work: Promise<un
   }
 }
 
-function tooLarge(bytes: number, max_bytes: number): SerializedError {
+/** Returns the error of an answer that the host would not take. */
+export function tooLarge(bytes: number, max_bytes: number): Error {
   const message = `The answer has ${bytes} bytes: a module may send at most ${max_bytes}`;
-  return { name: "RangeError", message, fields: { code: "tool_output_exceeded" } };
+  return Object.assign(new RangeError(message), { code: "tool_output_exceeded" });
 }
 
 function outsideCall(name: string): Error {

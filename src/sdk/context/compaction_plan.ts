@@ -2,7 +2,7 @@
  * Plans a compaction in eight levels, as Amplifier does, and then removes protection until the view fits.
  * Pure: the same transcript, goal and settings give the same plan.
  */
-import { type Message, messageTokens } from "../base.ts";
+import { type Message, messageTokens, textOf } from "../base.ts";
 import type { Config } from "./config.ts";
 import { isPinned } from "./request_message.ts";
 import type { MessageVariants } from "./shorten.ts";
@@ -279,10 +279,5 @@ export class CompactionCandidate implements CompactionDecisions {
 }
 
 function longest(contents: readonly unknown[]): number {
-  return Math.max(
-    0,
-    ...contents.map((content) =>
-      typeof content === "string" ? content.length : JSON.stringify(content).length
-    ),
-  );
+  return Math.max(0, ...contents.map((content) => textOf(content).length));
 }

@@ -3,11 +3,13 @@
  * messages from the full history that a view shortened or left out.
  */
 import {
+  type ContentBlock,
   isObject,
   type JsonObject,
   type Message,
   messageTokens,
   textOf,
+  toBlocks,
   type Tool,
   toolFailure,
 } from "../base.ts";
@@ -218,7 +220,20 @@ function recall(history: readonly Message[], input: JsonObject): unknown {
   const end = Math.min(text.length, is_split ? most - 1 : most);
   const answer: JsonObject = { handle, total_chars: text.length, text: text.slice(start, end) };
   if (end < text.length) answer.next_offset = end;
-  return { success: true, output: answer };
+  const images = messages.length === 1 && start === 0 ? imagesOf(toBlocks(messages[0]?.content)) : [];
+  if (images.length === 0) return { success: true, output: answer };
+  return {
+    success: true,
+    output: answer,
+    content: [{ type: "text", text: JSON.stringify(answer) }, ...images],
+  };
+}
+
+/** Returns the images in base64 of content. */
+function imagesOf(blocks: readonly ContentBlock[]): unknown[] {
+  return blocks.filter(({ type, source }) =>
+    type === "image" && isObject(source) && source.type === "base64"
+  );
 }
 
 function rangeOf(handle: string, count: number): [number, number] | null {
@@ -227,10 +242,12 @@ function rangeOf(handle: string, count: number): [number, number] | null {
   return Number(first) <= end ? [Number(first), end] : null;
 }
 
-/** Returns the text and calls of a message; its content as JSON if it has neither. */
+/** Returns the text and calls of a message; its content as JSON if it has neither, its images in words. */
 function contentOf(message: Message | undefined): string {
   if (!isObject(message)) return JSON.stringify(message) ?? "";
-  const text = textOf(message.content);
+  const images = imagesOf(toBlocks(message.content)).length;
+  const note = images === 0 ? "" : `[${images} image${images === 1 ? "" : "s"}]`;
+  const text = [textOf(message.content), note].filter((part) => part !== "").join("\n");
   const calls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0
     ? JSON.stringify(message.tool_calls)
     : "";

@@ -71,8 +71,11 @@ export function placeInjections(view: Message[], injections: readonly Injection[
   const messages = view.slice();
   for (const injection of injections) {
     const last = messages.at(-1);
-    if (injection.append_to_last_tool_result && last?.role === "tool" && typeof last.content === "string") {
-      messages[messages.length - 1] = { ...last, content: `${last.content}\n\n${injection.text}` };
+    if (injection.append_to_last_tool_result && last?.role === "tool") {
+      const content = typeof last.content === "string"
+        ? `${last.content}\n\n${injection.text}`
+        : [...last.content, { type: "text", text: injection.text }];
+      messages[messages.length - 1] = { ...last, content };
     } else messages.push(injectionMessage(injection));
   }
   return messages;

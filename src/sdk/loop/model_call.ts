@@ -8,7 +8,8 @@ import { errorMessage, errorName } from "../errors.ts";
 import type { HookRegistry } from "../hooks.ts";
 import { type JsonObject, toFrozenOwn } from "../json.ts";
 import { overflowOf } from "../llm_errors.ts";
-import type { ChatRequest, ChatResponse, ContentBlock, StreamDelta } from "../messages.ts";
+import type { ContentBlock } from "../content_blocks.ts";
+import type { ChatRequest, ChatResponse, StreamDelta } from "../messages.ts";
 import { RetryConfig, retryDelay, withRetry } from "../retry.ts";
 import { responseData } from "./assistant_message.ts";
 import {

@@ -5,11 +5,14 @@
 import { errorCode, errorMessage, errorName } from "../errors.ts";
 import { isNoop } from "../hook_chain.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
-import { isObject, jsonEqual, type JsonObject, toFrozenOwn } from "../json.ts";
+import { isObject, jsonEqual, type JsonObject } from "../json.ts";
 import type { Message } from "../messages.ts";
+import { changedContent, imagesOf } from "../result_content.ts";
 import {
   cancelledCallText,
+  modelContent,
   serializeOutput,
+  shownResult,
   type Tool,
   type ToolCall,
   ToolResult,
@@ -98,8 +101,8 @@ class BatchRun implements BatchResult {
     return this;
   }
 
-  /** Runs one call; resolves to the text of its result. */
-  async #run(requested: ToolCall): Promise<string> {
+  /** Runs one call; resolves to the content of its result. */
+  async #run(requested: ToolCall): Promise<Message["content"]> {
     const { select, hooks, tools, parallel_group_id, session_id, signal } = this.#batch;
     const selection = select && await select(requested);
     if (selection && "denied" in selection) return `Denied by hook: ${selection.denied}`;
@@ -131,11 +134,10 @@ class BatchRun implements BatchResult {
     } catch (error) {
       return await this.#fail(call, facts, error);
     }
-    const { success, output, error } = result;
-    const plain = toFrozenOwn({ success, output, error });
-    const post = await hooks.emit("tool:post", { ...facts, result: plain });
+    const shown = shownResult(result);
+    const post = await hooks.emit("tool:post", { ...facts, result: shown });
     if (!isNoop(post)) await this.#apply(post, "tool:post");
-    return serializeOutput(changedResult(plain, post) ?? result);
+    return modelContent(changedResult(result, post) ?? result);
   }
 
   /** Reports a call whose tool threw; resolves to the text of its result. */
@@ -217,17 +219,18 @@ export function toolErrorType(error: unknown): string {
 }
 
 /** Returns the result with which a hook replaced the tool's, or null; compared by value. */
-export function changedResult(result: JsonObject, post: Emission): ToolResult | null {
+export function changedResult(result: ToolResult, post: Emission): ToolResult | null {
   const changed = post.data.result;
-  if (!post.modified || jsonEqual(changed, result)) return null;
-  if (isObject(changed) && ("success" in changed || "output" in changed || "error" in changed)) {
-    return ToolResult({
-      success: changed.success !== false,
-      output: changed.output ?? null,
-      error: isObject(changed.error) ? changed.error : null,
-    });
-  }
-  return ToolResult({ success: result.success === true, output: changed });
+  const shown = shownResult(result);
+  if (!post.modified || jsonEqual(changed, shown)) return null;
+  const is_result = isObject(changed) &&
+    ["success", "output", "error", "content"].some((field) => field in changed);
+  if (!is_result) return ToolResult({ success: result.success, output: changed });
+  const error = isObject(changed.error) ? changed.error : null;
+  const replaced = ToolResult({ success: changed.success !== false, output: changed.output, error });
+  const text = () => serializeOutput(replaced);
+  const content = changedContent(changed, shown, imagesOf(result.content), text);
+  return content === undefined ? replaced : ToolResult({ ...replaced, content });
 }
 
 /** Decision about a call. */

@@ -1,6 +1,7 @@
 /** Collects the blocks of an answer, whole or streamed, and reports their deltas. */
 import type { JsonObject } from "../json.ts";
-import type { ContentBlock, StreamDelta } from "../messages.ts";
+import type { ContentBlock } from "../content_blocks.ts";
+import type { StreamDelta } from "../messages.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
 
 interface Block {

@@ -5,7 +5,8 @@
 import { errorMessage, errorName } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
 import { LLMError } from "../llm_errors.ts";
-import type { ContentBlock, Degradation, ResponseFormat, StreamDelta, ToolSpec } from "../messages.ts";
+import type { ContentBlock } from "../content_blocks.ts";
+import type { Degradation, ResponseFormat, StreamDelta, ToolSpec } from "../messages.ts";
 import type { ModelInfo } from "../providers.ts";
 import type { ToolCall } from "../tools.ts";
 import type { Conversation } from "./conversation.ts";

@@ -3,14 +3,8 @@ import type { Coordinator, MountReturn } from "../contracts.ts";
 import { errorMessage } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
 import { LLMError } from "../llm_errors.ts";
-import {
-  type ChatRequest,
-  type ChatResponse,
-  type ContentBlock,
-  type ResponseFormat,
-  sentTokens,
-  Usage,
-} from "../messages.ts";
+import type { ContentBlock } from "../content_blocks.ts";
+import { type ChatRequest, type ChatResponse, type ResponseFormat, sentTokens, Usage } from "../messages.ts";
 import { sumCostUsd } from "../money.ts";
 import { estimateTokens, requestTokens, toolTokens } from "../token_estimate.ts";
 import { type CompleteOptions, type ModelInfo, type Provider, ProviderInfo } from "../providers.ts";

@@ -4,7 +4,8 @@
  */
 import { isCallBlock } from "../checks.ts";
 import { isObject, type JsonObject, toPlain } from "../json.ts";
-import { type ContentBlock, type Message, textOf, toBlocks } from "../messages.ts";
+import type { ContentBlock } from "../content_blocks.ts";
+import { type Message, textOf, toBlocks } from "../messages.ts";
 import { wellFormed } from "../well_formed.ts";
 import {
   type AssistantPart,

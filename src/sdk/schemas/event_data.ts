@@ -326,7 +326,10 @@ const TOOLS = {
   ),
   "tool:post": payload("A tool has answered.", {
     ...call,
-    result: z.unknown().describe("{success, output, error}, or the value with which a hook replaced it"),
+    result: z.unknown().describe(
+      "{success, output, error, content?}, or the value with which a hook replaced it; texts in the place of images",
+    ),
+    images: z.array(block).optional().describe("the images of the result's content, in order"),
   }),
   "tool:error": payload("A tool call failed, or was refused.", { ...call, error: failure }),
   "tool:selecting": payload("Hooks may change or deny a call.", {

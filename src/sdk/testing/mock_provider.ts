@@ -2,13 +2,8 @@
 import type { Clock } from "../contracts.ts";
 import { LLMError, type LLMErrorOptions, type LLMErrorType } from "../llm_errors.ts";
 import { isObject, type JsonObject, toPlain } from "../json.ts";
-import {
-  type ChatRequest,
-  type ChatResponse,
-  type ContentBlock,
-  toChatResponse,
-  Usage,
-} from "../messages.ts";
+import type { ContentBlock } from "../content_blocks.ts";
+import { type ChatRequest, type ChatResponse, toChatResponse, Usage } from "../messages.ts";
 import { type CompleteOptions, ModelInfo, type Provider, ProviderInfo } from "../providers.ts";
 import { withSnakeCase } from "../snake_case_aliases.ts";
 import type { ToolCall } from "../tools.ts";

@@ -149,6 +149,10 @@ const MODULES: Record<string, InProcessModule> = {
           Promise.resolve(execute(input, context)) as never,
       });
     await tool("large", () => "x".repeat(2_000));
+    await tool("picture", () => ({
+      success: true,
+      content: [{ type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } }],
+    }));
     await tool("slow", () => new Promise(() => {}));
     await tool("keep_file", async () => {
       const keep = coordinator.getCapability("session.keep_before") as (change: JsonObject) => unknown;

@@ -222,6 +222,12 @@ export const LIMITS: Effects = {
     usual: false,
     look: async (server) => (await toolResult(server, calling("large"))).length < 1_000,
   },
+  "limits.max_tool_image_bytes": {
+    value: 4,
+    seen: true,
+    usual: false,
+    look: async (server) => /image\/png, 12 bytes/.test(await toolResult(server, calling("picture"))),
+  },
   "limits.max_log_entries": {
     value: 5,
     seen: "limit:max_log_entries",

@@ -13,6 +13,7 @@ const LIMITS: GuestRequest["limits"] = {
   cpu_s: 30,
   load_timeout_s: 60,
   max_tool_output_bytes: MAX_OUTPUT_BYTES,
+  max_tool_image_bytes: 0,
   max_answer_tool_calls: 128,
   max_answer_blocks: 2_000,
   call_timeout_s: 60,
