@@ -1,7 +1,8 @@
 /**
- * Buffers the deltas of streamed content on their way into the log. Deltas of a block are joined in two
- * cases: to redact a secret that is split over several, and to bound the number of entries of a run with very
- * many deltas. The joined text stays the same.
+ * Buffers the deltas of streamed content on their way into the log. Deltas of a block are joined in three
+ * cases: to redact a secret that is split over several, to bound the number of entries of a run with very
+ * many deltas, and to bound the memory of deltas that arrive faster than they are stored. The joined text
+ * stays the same.
  */
 import { type DraftEntry, draftEntry } from "../../kernel/host.ts";
 import { eventsWith } from "../../sdk/event_table.ts";
@@ -11,7 +12,7 @@ import type { SecretSink } from "../ports.ts";
 export const DELTA = "content_block:delta";
 
 /**
- * Characters of a joined delta once the log has `max_deltas` of them; an entry's other fields take about 100
+ * Characters of a joined delta once the log has `max_deltas` of them, or too many wait; an entry's other fields take about 100
  * bytes.
  */
 const JOINED_CHARS = 16 * 1024;
@@ -56,14 +57,17 @@ export class DeltaBuffer {
     if (typeof text === "string") this.#chars += text.length;
   }
 
-  /** Adds a delta. Returns the delta to record, or null while all of its text is buffered. */
-  add(delta: DraftEntry): DraftEntry | null {
+  /**
+   * Adds a delta. Returns the delta to record, or null while all of its text is buffered. `crowded`: many wait
+   * to be stored.
+   */
+  add(delta: DraftEntry, crowded: boolean): DraftEntry | null {
     if (typeof delta.data.delta !== "string") { // changed by a hook: no text to join
       return { ...delta, data: this.#secrets.redactValues(delta.data) };
     }
     const text = delta.data.delta;
     this.#chars += text.length;
-    const joins = this.#count >= this.#max_deltas;
+    const joins = crowded || this.#count >= this.#max_deltas;
     if (!joins && this.#secrets.size === 0 && !this.#blocks?.size) {
       this.#count++;
       return delta;

@@ -26,6 +26,8 @@ export interface LoggedRun extends RunFacts {
 /** Estimated size of an entry without its data. */
 const ENVELOPE_BYTES = 250;
 
+/** Entries that wait for the store from which on deltas are joined. */
+const MAX_WAITING = 256;
 /** Durable entries between two readings of the clock: a run with fewer never pauses. */
 const CLOCK_EVERY = 16;
 /** Milliseconds of work after which a run pauses: half of the delay that a health check tolerates. */
@@ -122,7 +124,7 @@ export class RunLog {
 
   #recordDelta(draft: DraftEntry): void {
     if (this.#full) return; // the turn ends: a flood does not make the log larger meanwhile
-    const delta = this.#deltas.add(draft);
+    const delta = this.#deltas.add(draft, this.#pending.length >= MAX_WAITING);
     if (this.#deltas.chars > this.#run.limits.max_log_bytes) this.#reportFull("max_log_bytes");
     if (delta === null) return;
     this.#enqueueDelta(delta);

@@ -10,10 +10,11 @@ import type { Middleware } from "../context.ts";
 
 /** Lateness of the event loop from which new runs are refused, in milliseconds. */
 const MAX_LATE_MS = 1_000;
-/** Part of the heap from which new runs are refused. */
+/** Part of the heap from which new runs wait, and from which they are refused. */
+const CROWDED_PART = 0.6;
 const MAX_HEAP_PART = 0.8;
 /** Milliseconds for which a measurement of the heap is used: it takes 20 µs. */
-const HEAP_EVERY_MS = 100;
+const HEAP_EVERY_MS = 20;
 /** Runs that begin in one turn of the event loop: each takes about a millisecond of it. */
 const STARTS_PER_TURN = 8;
 /** Milliseconds that a run may wait for its turn. */
@@ -27,18 +28,34 @@ export interface LoadDeps {
   now(): number;
   /** Calls `then` in the next turn of the event loop. */
   nextTurn(then: () => void): void;
+  /** Calls `then` after a time. */
+  later(ms: number, then: () => void): void;
   /** Used part of the heap that the process may have, from 0. */
   heapPart(): number;
 }
 
+/**
+ * Bytes of V8's limit that only short-lived objects may use: three parts of 32 MiB. A process ends when the
+ * rest is full.
+ */
+const YOUNG_BYTES = 3 * 32 * 1024 * 1024;
+
 const PROCESS: LoadDeps = {
   now: () => performance.now(),
   nextTurn: (then) => void setImmediate(then),
+  later: (ms, then) => void setTimeout(then, ms),
   heapPart() {
     const { used_heap_size, heap_size_limit } = getHeapStatistics();
-    return used_heap_size / heap_size_limit;
+    return used_heap_size / Math.max(heap_size_limit - YOUNG_BYTES, YOUNG_BYTES);
   },
 };
+
+/** A run that waits to begin. */
+interface Waiting {
+  readonly since_ms: number;
+  begin(): void;
+  refuse(error: PreampError): void;
+}
 
 /** Measures how late the event loop is and how full the heap, and spreads work; only while it is asked. */
 export class ProcessLoad {
@@ -46,7 +63,7 @@ export class ProcessLoad {
   /** Runs that have begun in the current turn. */
   #begun = 0;
   /** Those that wait for a later turn, the first one first. */
-  readonly #waiting: (() => void)[] = [];
+  #waiting: Waiting[] = [];
   /** When the current turn was asked for; null: none is. */
   #asked_ms: number | null = null;
   /** How long the last turn took that was asked for. */
@@ -57,45 +74,57 @@ export class ProcessLoad {
     this.#deps = deps;
   }
 
-  /** Resolves when one more run may begin. @throws {PreampError} `overloaded` when it has waited too long. */
+  /**
+   * Resolves when one more run may begin.
+   * @throws {PreampError} `overloaded` while the process can take no new work, or after too long a wait.
+   */
   async turn(): Promise<void> {
-    if (this.#begun < STARTS_PER_TURN && this.#waiting.length === 0) {
+    const now_ms = this.#deps.now();
+    const late_ms = this.#asked_ms === null
+      ? this.#last_ms
+      : Math.max(this.#last_ms, now_ms - this.#asked_ms);
+    this.#askForTurn();
+    if (late_ms > MAX_LATE_MS) throw overloaded(`its event loop is ${(late_ms / 1000).toFixed(1)} s late`);
+    const part = this.#heapPart();
+    if (part > MAX_HEAP_PART) throw overloaded(`${Math.round(part * 100)} % of its memory are used`);
+    if (part <= CROWDED_PART && this.#begun < STARTS_PER_TURN && this.#waiting.length === 0) {
       this.#begun++;
-      return this.#askForTurn();
+      return;
     }
-    const since_ms = this.#deps.now();
-    await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    const waited_ms = this.#deps.now() - since_ms;
-    if (waited_ms > MAX_WAIT_MS) throw overloaded(`${this.#waiting.length} runs wait to begin`);
+    await new Promise<void>((begin, refuse) => this.#waiting.push({ since_ms: now_ms, begin, refuse }));
+  }
+
+  #heapPart(): number {
+    const now_ms = this.#deps.now();
+    if (now_ms >= this.#heap.until_ms) {
+      this.#heap = { part: this.#deps.heapPart(), until_ms: now_ms + HEAP_EVERY_MS };
+    }
+    return this.#heap.part;
   }
 
   #askForTurn(): void {
     if (this.#asked_ms !== null) return;
     const asked_ms = this.#asked_ms = this.#deps.now();
     this.#deps.nextTurn(() => {
-      this.#last_ms = this.#deps.now() - asked_ms;
+      const now_ms = this.#deps.now();
+      this.#last_ms = now_ms - asked_ms;
       this.#asked_ms = null;
-      const next = this.#waiting.splice(0, STARTS_PER_TURN);
-      this.#begun = next.length;
-      if (next.length > 0) this.#askForTurn();
-      for (const begin of next) begin();
+      this.#next(now_ms);
     });
   }
 
-  /** Returns why the process can take no new work; null if it can. */
-  reason(): string | null {
-    const now_ms = this.#deps.now();
-    const late_ms = this.#asked_ms === null
-      ? this.#last_ms
-      : Math.max(this.#last_ms, now_ms - this.#asked_ms);
-    this.#askForTurn();
-    if (late_ms > MAX_LATE_MS) return `its event loop is ${(late_ms / 1000).toFixed(1)} s late`;
-    if (now_ms >= this.#heap.until_ms) {
-      this.#heap = { part: this.#deps.heapPart(), until_ms: now_ms + HEAP_EVERY_MS };
+  /** Lets the next runs begin, and refuses those that have waited too long. */
+  #next(now_ms: number): void {
+    const late = this.#waiting.findLastIndex(({ since_ms }) => now_ms - since_ms > MAX_WAIT_MS) + 1;
+    for (const { refuse } of this.#waiting.splice(0, late)) {
+      refuse(overloaded("it has runs that wait to begin"));
     }
-    return this.#heap.part > MAX_HEAP_PART
-      ? `${Math.round(this.#heap.part * 100)} % of its memory are used`
-      : null;
+    const crowded = this.#heapPart() > CROWDED_PART;
+    const next = crowded ? [] : this.#waiting.splice(0, STARTS_PER_TURN);
+    this.#begun = next.length;
+    if (crowded && this.#waiting.length > 0) this.#deps.later(HEAP_EVERY_MS, () => this.#askForTurn());
+    else if (next.length > 0) this.#askForTurn();
+    for (const { begin } of next) begin();
   }
 }
 
@@ -103,8 +132,6 @@ export class ProcessLoad {
 export function shedLoad(load: ProcessLoad): Middleware {
   return async (_, next) => {
     await load.turn();
-    const reason = load.reason();
-    if (reason !== null) throw overloaded(reason);
     await next();
   };
 }

@@ -20,7 +20,7 @@ function end(event = "content_block:end", block_index = 0): DraftEntry {
 
 /** Returns the deltas that are released for these, the end of their block included. */
 function released(deltas: DeltaBuffer, texts: readonly string[], last: DraftEntry = end()): DraftEntry[] {
-  const entries = texts.map((text, index) => deltas.add(piece(text, index + 1)));
+  const entries = texts.map((text, index) => deltas.add(piece(text, index + 1), false));
   return [...entries, ...deltas.flushBefore(last)].filter((entry) => entry !== null);
 }
 
@@ -29,7 +29,7 @@ const texts = (entries: readonly DraftEntry[]) => entries.map(({ data }) => data
 Deno.test("DeltaBuffer releases deltas unchanged when there are no secrets", () => {
   const deltas = new DeltaBuffer(new Redactor(), 100);
   const one = piece("sk-live-", 1);
-  assert(deltas.add(one) === one);
+  assert(deltas.add(one, false) === one);
   assertEquals(deltas.flushBefore(end()), []);
 });
 
@@ -72,7 +72,10 @@ Deno.test("DeltaBuffer separates blocks, and releases held text when a call, a t
     );
   }
   const deltas = new DeltaBuffer(new Redactor([SECRET]), 100);
-  assertEquals([deltas.add(piece("sk-l", 1, 0)), deltas.add(piece("sk-l", 1, 1))], [null, null]);
+  assertEquals([deltas.add(piece("sk-l", 1, 0), false), deltas.add(piece("sk-l", 1, 1), false)], [
+    null,
+    null,
+  ]);
   assertEquals(deltas.flushBefore(end("tool:pre")), []);
   assertEquals(texts(deltas.flushBefore(end("content_block:end", 1))), ["sk-l"]);
   assertEquals([texts(deltas.flush()), deltas.flush()], [["sk-l"], []]);
@@ -104,4 +107,13 @@ Deno.test("DeltaBuffer never releases a secret, for any secrets and deltas", () 
     ),
     { seed: 7, numRuns: 3000 },
   );
+});
+
+Deno.test("DeltaBuffer joins deltas while many wait to be stored, and no longer", () => {
+  const deltas = new DeltaBuffer(new Redactor(), 1_000);
+  const texts = (drafts: readonly (DraftEntry | null)[]) => drafts.map((draft) => draft && draft.data.delta);
+  const crowded = ["a", "b", "c"].map((text, index) => deltas.add(piece(text, index + 1), true));
+  assertEquals(texts(crowded), [null, null, null]);
+  assertEquals(texts([deltas.add(piece("d", 4), false)]), ["abcd"]);
+  assertEquals(texts([deltas.add(piece("e", 5), false)]), ["e"]);
 });

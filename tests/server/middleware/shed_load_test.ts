@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers";
-import { errorCode } from "../../../src/sdk/errors.ts";
+import { errorCode, errorMessage } from "../../../src/sdk/errors.ts";
 import { createApp } from "../../../src/server/app.ts";
 import { ProcessLoad } from "../../../src/server/middleware/shed_load.ts";
 import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
@@ -7,46 +7,61 @@ import { testRuntime } from "../../support/http.ts";
 
 /** A process whose clock, turns and heap the test sets. */
 function controlled() {
-  const process = { now_ms: 0, part: 0.1, turns: [] as (() => void)[] };
+  const process = { now_ms: 0, part: 0.1, turns: [] as (() => void)[], timers: [] as (() => void)[] };
   const load = new ProcessLoad({
     now: () => process.now_ms,
     nextTurn: (then) => process.turns.push(then),
+    later: (_ms, then) => process.timers.push(then),
     heapPart: () => process.part,
   });
-  const turn = () => process.turns.splice(0).forEach((then) => then());
-  return { process, load, turn };
+  const all = (list: (() => void)[]) => list.splice(0).forEach((then) => then());
+  /** Resolves to `begins`, `waits`, or why a run is refused. */
+  const asked = async () => {
+    const answer = load.turn().then(() => "begins", errorMessage);
+    return await Promise.race([answer, settled().then(() => "waits")]);
+  };
+  return { process, load, asked, turn: () => all(process.turns), pass: () => all(process.timers) };
 }
 
-Deno.test("ProcessLoad takes work until a turn of the event loop takes more than a second", () => {
-  const { process, load, turn } = controlled();
-  assertEquals(load.reason(), null);
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+const refusal = (reason: string) => `Cannot start a run: the server is overloaded: ${reason}`;
+
+Deno.test("ProcessLoad takes work until a turn of the event loop takes more than a second", async () => {
+  const { process, asked, turn } = controlled();
+  assertEquals(await asked(), "begins");
   process.now_ms = 1_000;
-  assertEquals(load.reason(), null);
+  assertEquals(await asked(), "begins");
   process.now_ms = 1_001;
-  assertEquals(load.reason(), "its event loop is 1.0 s late");
+  assertEquals(await asked(), refusal("its event loop is 1.0 s late"));
   turn();
   process.now_ms = 5_000;
-  assertEquals(load.reason(), "its event loop is 1.0 s late"); // the turn before this one; this one is asked for
+  assertEquals(await asked(), refusal("its event loop is 1.0 s late")); // the last turn; this one is asked for
   turn();
-  assertEquals(load.reason(), null);
+  assertEquals(await asked(), "begins");
 });
 
-Deno.test("ProcessLoad asks for one turn at a time, and for none while it is not asked", () => {
-  const { process, load, turn } = controlled();
-  for (let time = 0; time < 3; time++) load.reason();
+Deno.test("ProcessLoad asks for one turn at a time, and for none while it is not asked", async () => {
+  const { process, asked, turn } = controlled();
+  for (let time = 0; time < 3; time++) await asked();
   assertEquals(process.turns.length, 1);
   turn();
-  assertEquals(process.turns.length, 0);
+  assertEquals([process.turns.length, process.timers.length], [0, 0]);
 });
 
-Deno.test("ProcessLoad takes no work while the heap is above 80 %, and measures it now and then", () => {
-  const { process, load } = controlled();
+Deno.test("ProcessLoad takes no work while the heap is above 80 %, and lets it wait above 60 %", async () => {
+  const { process, asked, load, turn, pass } = controlled();
   process.part = 0.81;
-  assertEquals(load.reason(), "81 % of its memory are used");
-  process.part = 0.8;
-  assertEquals(load.reason(), "81 % of its memory are used");
-  process.now_ms += 100;
-  assertEquals(load.reason(), null);
+  assertEquals(await asked(), refusal("81 % of its memory are used"));
+  process.part = 0.7;
+  process.now_ms += 20; // it measures the heap now and then
+  const waits = load.turn();
+  turn();
+  assertEquals([process.turns.length, process.timers.length], [0, 1]); // it does not spin meanwhile
+  process.part = 0.5;
+  process.now_ms += 20;
+  pass();
+  turn();
+  await waits;
 });
 
 Deno.test("ProcessLoad lets eight runs begin in a turn, and the others in order in later ones", async () => {
@@ -54,7 +69,7 @@ Deno.test("ProcessLoad lets eight runs begin in a turn, and the others in order 
   const begun: number[] = [];
   const all = Array.from({ length: 20 }, (_, number) => load.turn().then(() => begun.push(number)));
   for (const expected of [8, 16, 20]) {
-    await new Promise((resolve) => setImmediate(resolve));
+    await settled();
     assertEquals(begun, Array.from({ length: expected }, (_, number) => number));
     turn();
   }
@@ -65,10 +80,10 @@ Deno.test("ProcessLoad refuses a run that has waited ten seconds for its turn", 
   const { process, load, turn } = controlled();
   const all = Array.from({ length: 9 }, () => load.turn());
   await Promise.all(all.slice(0, 8));
+  const last = assertRejects(() => all[8]!);
   process.now_ms = 10_001;
   turn();
-  const error = await assertRejects(() => all[8]!);
-  assertEquals(errorCode(error), "overloaded");
+  assertEquals(errorCode(await last), "overloaded");
 });
 
 Deno.test("an overloaded server refuses runs with 503 and Retry-After, and answers all else", async () => {
