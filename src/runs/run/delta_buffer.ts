@@ -12,8 +12,8 @@ import type { SecretSink } from "../ports.ts";
 export const DELTA = "content_block:delta";
 
 /**
- * Characters of a joined delta once the log has `max_deltas` of them, or too many wait; an entry's other fields take about 100
- * bytes.
+ * Characters of a joined delta while many wait, or once the log has `max_deltas` of them; an entry's other
+ * fields take about 100 bytes.
  */
 const JOINED_CHARS = 16 * 1024;
 
@@ -58,8 +58,8 @@ export class DeltaBuffer {
   }
 
   /**
-   * Adds a delta. Returns the delta to record, or null while all of its text is buffered. `crowded`: many wait
-   * to be stored.
+   * Adds a delta. Returns the delta to record, or null while all of its text is buffered. `crowded`: many
+   * wait to be stored.
    */
   add(delta: DraftEntry, crowded: boolean): DraftEntry | null {
     if (typeof delta.data.delta !== "string") { // changed by a hook: no text to join
