@@ -44,6 +44,7 @@ export class UrlModules {
   /** Guests that are starting or waiting to be opened, by their paths in the plan. */
   readonly #ahead = new Map<string, Promise<OpenedGuest>>();
   #others_started = false;
+  #open_calls = 0;
   #patience: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: UrlModulesDeps) {
@@ -98,6 +99,8 @@ export class UrlModules {
       return { module: module as unknown as Module, isolation, integrity, placeOf, load_timeout_s };
     }
     const placeOf = loader.placeOf(bundle, context);
+    clearTimeout(this.#patience);
+    this.#open_calls++;
     try {
       const opening = this.#start(spec, bundle, run);
       this.#startOthers(bundles, run);
@@ -111,23 +114,28 @@ export class UrlModules {
       throw loadFailure(error, spec, placeOf(error));
     } finally {
       this.#ahead.delete(spec.path);
+      if (--this.#open_calls === 0) this.#awaitNext();
     }
+  }
+
+  /** Ends the other guests if the session opens none of them, because it has ended. */
+  #awaitNext(): void {
+    if (this.#ahead.size === 0) return;
+    const patience_ms = this.#options.policy.isolation.load_timeout_s * 1000 * (this.#specs.length + 1);
+    this.#patience = setTimeout(() => void this.#dropAhead(), patience_ms);
+    Deno.unrefTimer(this.#patience);
   }
 
   /** Starts all guests in parallel when the first one is opened. */
   #startOthers(bundles: ReadonlyMap<string, ModuleBundle>, run: ModuleReporter): void {
     if (this.#others_started) return;
     this.#others_started = true;
-    const { tierOf, policy } = this.#options;
+    const { tierOf } = this.#options;
     for (const spec of this.#specs) {
       const bundle = bundles.get(spec.path);
       if (tierOf(spec) === "inline" || !bundle) continue;
       this.#start(spec, bundle, run).catch(() => {}); // the error is reported when the guest is opened
     }
-    // a session that ends before it opened its guests must end them here
-    const patience_ms = policy.isolation.load_timeout_s * 1000 * (this.#specs.length + 1);
-    this.#patience = setTimeout(() => void this.#dropAhead(), patience_ms);
-    Deno.unrefTimer(this.#patience);
   }
 
   #start(

@@ -38,7 +38,7 @@ export interface LoaderOptions extends ConnectionOptions {
 /** Fetcher of the files of one graph. */
 type Fetcher = Pick<FileFetcher, "fetch" | "fetchIfThere"> & Disposable;
 
-/** Timeout of all requests of one graph. */
+/** Timeout of all requests of one graph. Time without an open request does not count, such as that of bundling. */
 const GRAPH_TIMEOUT_MS = 60_000;
 /** Sizes of the memory cache and of the disk cache. */
 const MAX_MEMORY_BYTES = 64e6;
@@ -200,16 +200,12 @@ export class Loader {
   /** Builds a module within the timeout of its requests, or until the loader is closed. */
   async #build(url: string, context: LoadContext, pins: IntegrityPins, name: string): Promise<ModuleBundle> {
     const late = new AbortController();
-    const cancel = later(GRAPH_TIMEOUT_MS, () => {
+    const timeout = new RequestTimeout(GRAPH_TIMEOUT_MS, () => {
       const message = `Cannot load ${name}: timed out fetching its files`;
       late.abort(new PreampError("module_fetch_timeout", message));
     });
-    try {
-      const signal = AbortSignal.any([this.#closing.signal, late.signal]);
-      return await this.#fetchAndBundle(url, context, pins, name, signal);
-    } finally {
-      cancel();
-    }
+    const signal = AbortSignal.any([this.#closing.signal, late.signal]);
+    return await this.#fetchAndBundle(url, context, pins, name, signal, timeout);
   }
 
   /** Fetches, verifies and bundles a module, and caches the bundle. */
@@ -219,6 +215,7 @@ export class Loader {
     pins: IntegrityPins,
     name: string,
     signal: AbortSignal,
+    timeout: RequestTimeout,
   ): Promise<ModuleBundle> {
     const scope = scopeOf(context);
     const before = await this.#previous(scope, url);
@@ -228,7 +225,7 @@ export class Loader {
     const client = { name, owner: context.namespace, trusted };
     const { esm_host } = context.policy.modules;
     const graph = new GraphPrefetcher({
-      fetcher,
+      fetcher: { fetch: (...request) => timeout.during(fetcher.fetch(...request)) },
       limits: context.policy.limits,
       check: ({ url, sha256, bytes }) => checkFile({ url, sha256, bytes: bytes.length }, pins),
       imports: (file, max) => this.#bundler.imports(file, { max, esm_host }, client),
@@ -291,6 +288,35 @@ export class Loader {
     let hash = this.#lockHashes.get(lock);
     if (hash === undefined) this.#lockHashes.set(lock, hash = canonicalHash(lock));
     return hash;
+  }
+}
+
+/** A timeout that counts the time in which at least one request is open. */
+class RequestTimeout {
+  readonly #onLate: () => void;
+  #left_ms: number;
+  #open = 0;
+  #opened_at = 0;
+  #cancel: (() => void) | undefined;
+
+  constructor(ms: number, onLate: () => void) {
+    this.#left_ms = ms;
+    this.#onLate = onLate;
+  }
+
+  async during<T>(request: Promise<T>): Promise<T> {
+    if (this.#open++ === 0) {
+      this.#opened_at = performance.now();
+      this.#cancel = later(this.#left_ms, this.#onLate);
+    }
+    try {
+      return await request;
+    } finally {
+      if (--this.#open === 0) {
+        this.#cancel?.();
+        this.#left_ms -= performance.now() - this.#opened_at;
+      }
+    }
   }
 }
 

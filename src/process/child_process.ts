@@ -6,6 +6,7 @@
 import { readVariable } from "./environment.ts";
 import { type Frame, FrameReader } from "./frames.ts";
 import { type Program, type SystemLimits, withLimits } from "./system_limits.ts";
+import { processorTimeOf, withinOwnTime } from "./own_time.ts";
 import { within } from "./system_clock.ts";
 import type { PermissionKind } from "../sdk/plan.ts";
 
@@ -97,6 +98,15 @@ export class Child {
   /** Resolves to the next frame; null at the end of its output. Throws as {@link FrameReader.next}. */
   async next(): Promise<Frame | null> {
     return await this.#frames.next();
+  }
+
+  /**
+   * Waits for work of the child for at most `ms` milliseconds of its own time, see {@link withinOwnTime}.
+   *
+   * @throws {LateError} after that time.
+   */
+  async within<T>(ms: number, work: Promise<T>): Promise<T> {
+    return await withinOwnTime(ms, work, () => processorTimeOf(this.#process.pid));
   }
 
   /** Lets the child keep this process alive, which it does at first. */

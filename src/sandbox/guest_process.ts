@@ -6,7 +6,7 @@ import { concat, encodeFrame, FrameTooLarge } from "../process/frames.ts";
 import { Child, ownEnv, ownProgram } from "../process/child_process.ts";
 import type { SystemLimits } from "../process/system_limits.ts";
 import { PERMISSION_KINDS } from "../sdk/plan.ts";
-import { type Channel, type ChannelListener, type GuestExit, TOO_LARGE } from "./protocol.ts";
+import { type Channel, type ChannelListener, type GuestExit, MEMORY, TOO_LARGE } from "./protocol.ts";
 import { type ChildSettings, EXIT, type Readiness, WATCH } from "./guest_child.ts";
 
 /** Most bytes that wait for a child that does not read. */
@@ -74,6 +74,10 @@ export class GuestProcess implements Channel {
 
   watch(deadline_ms: number): void {
     this.send(`${WATCH}${Math.ceil(deadline_ms)}`);
+  }
+
+  within<T>(ms: number, work: Promise<T>): Promise<T> {
+    return this.#child.within(ms, work);
   }
 
   async kill(exit: GuestExit): Promise<void> {
@@ -153,7 +157,6 @@ export class GuestProcess implements Channel {
 
 /** Texts of Deno, Rust, V8 and the operating system. */
 const NO_MEMORY = /out of memory|memory allocation of|buffer allocation failed|Cannot allocate memory/i;
-const MEMORY: GuestExit = { cause: "memory", detail: "it exceeded its memory limit (isolation.memory_mb)" };
 const TIMEOUT: GuestExit = {
   cause: "timeout",
   detail: "it exceeded its processor time (isolation.cpu_s), or did not answer in time",

@@ -298,6 +298,12 @@ export const TOO_LARGE: GuestExit = {
   detail: "it sent a message that is too large, such as an output above limits.max_tool_output_bytes",
 };
 
+/** Exit of a guest that uses more memory than it may. */
+export const MEMORY: GuestExit = {
+  cause: "memory",
+  detail: "it exceeded its memory limit (isolation.memory_mb)",
+};
+
 /** Channel to one guest. */
 export interface Channel {
   /** Sends a text. Texts for a guest that has exited are dropped. */
@@ -306,6 +312,12 @@ export interface Channel {
    * Sets the milliseconds that the guest may work without another message from the host; 0 means no limit.
    */
   watch(deadline_ms: number): void;
+  /**
+   * Waits for work of the guest for at most `ms` milliseconds of its own time: processor time, and time in
+   * which it is idle.
+   * @throws {LateError} after that time.
+   */
+  within<T>(ms: number, work: Promise<T>): Promise<T>;
   /** Sets the listener. Called once, before anything is sent. */
   listen(listener: ChannelListener): void;
   /** Ends the guest; resolves when it has exited. The first exit that is reported counts. */

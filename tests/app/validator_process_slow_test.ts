@@ -19,7 +19,7 @@ Deno.test("validateInProcess() kills a module that loops forever, and reports th
     outcomeOf("for (;;); export async function mount(a, b) {}"),
   ]);
   assert(mounting.kind === "failed" && loading.kind === "failed");
-  assertMatch(mounting.check.message, /^mount\(\) timed out after 0.5 s; its process was killed$/);
+  assertMatch(mounting.check.message, /^mount\(\) timed out after 0.5 s of work; its process was killed$/);
   assertEquals([mounting.check.name, mounting.check.severity], ["protocol_compliance", "error"]);
   assertMatch(loading.check.message, /^import timed out after 0.5 s/);
   assertEquals(loading.check.name, "module_importable");

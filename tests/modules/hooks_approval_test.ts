@@ -1,5 +1,6 @@
 import type { JsonObject, Tool } from "preamp";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
+import { processorTime } from "../support/busy_time.ts";
 import { fakeCoordinator } from "../support/coordinator.ts";
 import { mount } from "../../modules/hooks-approval/mod.ts";
 
@@ -443,13 +444,14 @@ Deno.test("hooks-approval does not read a long command for many globs: it may ru
   const rules = (count: number) =>
     Array.from({ length: count }, (_, at) => ({ tool: "bash", argv: [`*x*y${at}`, "**"], action: "deny" }));
   const command = "a|".repeat(1_500) + "a";
-  const started = performance.now();
   const allow = { tool: "bash", action: "allow" };
-  assertEquals(await verdict([...rules(300), allow], command), "deny");
-  assertEquals(await verdict([...rules(300), allow], Array(10_000).fill("")), "deny");
-  assertEquals(await verdict([...rules(300), allow], "a|".repeat(300) + "a"), "continue");
-  assertEquals(await verdict([...rules(5), allow], command), "continue");
-  assert(performance.now() - started < 5_000);
+  const took_ms = await processorTime(async () => {
+    assertEquals(await verdict([...rules(300), allow], command), "deny");
+    assertEquals(await verdict([...rules(300), allow], Array(10_000).fill("")), "deny");
+    assertEquals(await verdict([...rules(300), allow], "a|".repeat(300) + "a"), "continue");
+    assertEquals(await verdict([...rules(5), allow], command), "continue");
+  });
+  assert(took_ms < 5_000, `${took_ms} ms`);
 });
 
 const ALLOWING = ["git", "find", "env", "sudo", "xargs", "bash", "timeout", "cat", "echo", "printf"].map((

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { processorTime } from "../support/busy_time.ts";
 import { fakeCoordinator } from "../support/coordinator.ts";
 import { mount } from "../../modules/hooks-redaction/mod.ts";
 
@@ -95,8 +96,7 @@ Deno.test("hooks-redaction searches a hostile text of 200 KB in bounded time", a
       "a-",
     ]
   ) {
-    const start = performance.now();
-    await text(part.repeat(Math.ceil(200_000 / part.length)));
-    assert(performance.now() - start < 2_000, `${part}: ${performance.now() - start} ms`);
+    const took_ms = await processorTime(() => text(part.repeat(Math.ceil(200_000 / part.length))));
+    assert(took_ms < 2_000, `${part}: ${took_ms} ms`);
   }
 });

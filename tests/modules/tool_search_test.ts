@@ -2,6 +2,7 @@ import type { JsonObject } from "preamp";
 import { TestCoordinator } from "preamp/testing";
 import * as search from "../../modules/tool-search/mod.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import { processorTime } from "../support/busy_time.ts";
 import { temporaryFolder } from "../support/folder.ts";
 
 type Grep = (input: JsonObject) => Promise<string>;
@@ -85,9 +86,10 @@ Deno.test("grep leaves out binary and large files, links, .git and what .gitigno
 
 Deno.test("a pattern takes linear time, and one that cannot be read says so", () =>
   withFiles({ "a.txt": "a".repeat(100_000) + "!" }, async (grep) => {
-    const started = performance.now();
-    assertStringIncludes(await grep({ pattern: "(a+)+$" }), "Nothing matches");
-    assert(performance.now() - started < 5000);
+    const took_ms = await processorTime(async () => {
+      assertStringIncludes(await grep({ pattern: "(a+)+$" }), "Nothing matches");
+    });
+    assert(took_ms < 5000, `${took_ms} ms`);
     assertStringIncludes(await grep({ pattern: "[a-z]{0,1000}[XY]" }), "!pattern repeats too much");
     assertStringIncludes(await grep({ pattern: "(unclosed" }), "!pattern cannot be read");
     assertStringIncludes(await grep({ pattern: "(?=ahead)" }), "!pattern cannot be read");

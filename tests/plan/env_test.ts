@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { assert, assertEquals } from "../assert.ts";
+import { processorTime } from "../support/busy_time.ts";
 import { expandEnv, findEnv } from "../../src/plan/env.ts";
 
 function expand(value: unknown, env: Record<string, string> = {}): unknown {
@@ -87,12 +88,13 @@ Deno.test("expandEnv() looks up exactly the variables that findEnv() lists", () 
   }));
 });
 
-Deno.test("expandEnv() and findEnv() read text with many open braces in linear time", () => {
+Deno.test("expandEnv() and findEnv() read text with many open braces in linear time", async () => {
   const open = "${".repeat(100_000);
-  const started = performance.now();
-  assertEquals(expand(open), open);
-  assertEquals(expand(`\${A}${open}`, { A: "1" }), `1${open}`);
-  assertEquals(expand(`$\${A}$${open}`, { A: "1" }), `\${A}${open}`);
-  assertEquals(findEnv([open, `${open}$`]), []);
-  assert(performance.now() - started < 5_000); // quadratic: minutes
+  const took_ms = await processorTime(() => {
+    assertEquals(expand(open), open);
+    assertEquals(expand(`\${A}${open}`, { A: "1" }), `1${open}`);
+    assertEquals(expand(`$\${A}$${open}`, { A: "1" }), `\${A}${open}`);
+    assertEquals(findEnv([open, `${open}$`]), []);
+  });
+  assert(took_ms < 5_000, `${took_ms} ms`); // quadratic: minutes
 });

@@ -4,12 +4,6 @@ import { withLimits } from "../../src/process/system_limits.ts";
 import { LateError, within } from "../../src/process/system_clock.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 
-/**
- * The end of a process that is not a child cannot be awaited: it is looked for, as long as a busy machine may
- * need.
- */
-const WAIT = { timeout_ms: 30_000 };
-
 /** Starts a shell script; `$$` is its process id. */
 function script(text: string, more: Partial<ChildOptions> = {}) {
   return new Child({ command: "/bin/sh", args: ["-c", text], env: {}, limit: () => 1_000, ...more });
@@ -26,7 +20,7 @@ function isAlive(pid: number): boolean {
 
 /** Resolves when the child has written this much to stderr. */
 async function stderrOf(child: { readonly stderr: string }, length = 1): Promise<string> {
-  await waitFor(() => child.stderr.length >= length, WAIT);
+  await waitFor(() => child.stderr.length >= length);
   return child.stderr;
 }
 
@@ -55,7 +49,7 @@ for (
     assertEquals(pids.map(isAlive), [true, true]);
     const { signal } = await child.close();
     assertEquals(signal, "SIGKILL");
-    assert(await waitFor(() => !pids.some(isAlive), WAIT));
+    assert(await waitFor(() => !pids.some(isAlive)));
   });
 }
 
@@ -63,15 +57,15 @@ Deno.test("a child that exits by itself takes what it started with it", async ()
   const child = script("sleep 60 & echo $! >&2", { env: { PATH: "/usr/bin:/bin" }, group: true });
   const pid = Number(await stderrOf(child));
   assertEquals((await child.status).code, 0);
-  assert(await waitFor(() => !isAlive(pid), WAIT));
+  assert(await waitFor(() => !isAlive(pid)));
   await child.close();
 });
 
 Deno.test("close() does not wait for a process that keeps the pipes of its child open", async () => {
-  const child = script("sleep 5 & echo $! >&2", { env: { PATH: "/usr/bin:/bin" } });
+  const child = script("sleep 300 & echo $! >&2", { env: { PATH: "/usr/bin:/bin" } });
   const pid = Number(await stderrOf(child));
-  await within(3_000, child.close());
-  Deno.kill(pid, "SIGKILL");
+  await child.close();
+  Deno.kill(pid, "SIGKILL"); // throws if it has ended
 });
 
 for (const keep_stderr of ["start", "end"] as const) {
@@ -122,4 +116,14 @@ Deno.test("withLimits() sets limits of data, processor time, files and their siz
     "2097152",
   ]);
   assert(!detached || !args.some((word) => word.endsWith("setsid")));
+});
+
+Deno.test("within() of a child waits while it works or gets no processor, and ends when it is idle", async () => {
+  const child = script(
+    "while read line; do n=0; while [ $n -lt 300000 ]; do n=$((n+1)); done; echo x >&2; done",
+  );
+  await child.write(new TextEncoder().encode("begin\n"));
+  await child.within(60_000, stderrOf(child));
+  await assertRejects(() => child.within(200, new Promise(() => {})), LateError);
+  await child.close();
 });

@@ -14,6 +14,8 @@ import { mountSmallDisk } from "../support/small_disk.ts";
 /** Clients that run one plan after the other. */
 const CLIENTS = 6;
 const TOOL_CALLS = 3;
+/** Runs that end between two failures on average, however busy the machine is. */
+const RUNS_BETWEEN = 3;
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -64,7 +66,7 @@ async function checkOutages(url: string, times: number, fail: () => Promise<void
   }));
   const outages = async () => {
     for (let time = 0; time < times; time++) {
-      await pause(200);
+      while (seen.runs.length < RUNS_BETWEEN * time) await pause(20);
       await fail();
     }
     stop.abort();
@@ -136,7 +138,7 @@ Deno.test({
     };
     let time = 0;
     const seen = await checkOutages(database.url, 40, () => time++ % 2 === 0 ? database.restart() : cut());
-    assert(seen.runs.length > 20 && seen.waits > 0, `${seen.runs.length} runs, ${seen.waits} waits`);
+    assert(seen.waits > 0);
     assertEquals(seen.refused.has(507), false);
   },
 });
@@ -153,6 +155,6 @@ Deno.test({
       await pause(700);
       await free();
     });
-    assert(seen.runs.length > 20 && seen.waits > 0, `${seen.runs.length} runs, ${seen.waits} waits`);
+    assert(seen.waits > 0);
   },
 });

@@ -1,5 +1,5 @@
 /**
- * How long a thread serves nothing else, measured in its own processor time: that does not grow while other
+ * How long work takes, measured in the processor time of this thread: that does not grow while other
  * processes, or tests in other threads, have the cores.
  */
 import process from "node:process";
@@ -27,4 +27,12 @@ export async function busyTime<T>(work: () => Promise<T>): Promise<{ value: T; b
   } finally {
     clearInterval(timer);
   }
+}
+
+/** Resolves to the processor time of `work` on this thread in milliseconds, in steps of about 10 ms. */
+export async function processorTime(work: () => unknown): Promise<number> {
+  const before = process.threadCpuUsage();
+  await work();
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / 1000;
 }

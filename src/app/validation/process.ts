@@ -5,7 +5,7 @@
 import { type Check, failed } from "../../kernel/mounting/module_checks.ts";
 import { encodeFrame, type Frame } from "../../process/frames.ts";
 import { Child, ownEnv, ownProgram } from "../../process/child_process.ts";
-import { LateError, within } from "../../process/system_clock.ts";
+import { LateError } from "../../process/system_clock.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import type { PermissionKind } from "../../sdk/plan.ts";
@@ -19,13 +19,16 @@ export type ProcessOutcome =
 
 /** Options of `validateInProcess`. */
 export interface ProcessOptions {
-  /** Timeout between two messages, in milliseconds. A case times out after 5 s itself. Default 10 s. */
+  /**
+   * Milliseconds of its own time that the child may take between two messages. A case times out after 5 s
+   * itself. Default 10 s.
+   */
   step_ms?: number;
   /** Environment of the module if `env` is allowed. Default: this process's. */
   env?: () => Record<string, string>;
 }
 
-/** Timeout of the child's start in milliseconds; a cold cache on a slow machine needs long. */
+/** Milliseconds of its own time for the child's start; a cold cache on a slow disk needs long. */
 const START_MS = 60_000;
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 /**
@@ -56,7 +59,7 @@ export async function validateInProcess(
     for (;;) {
       const frame = await nextFrame(child, wait_ms);
       if (frame === "late") {
-        fact = `${step} timed out after ${wait_ms / 1000} s; its process was killed`;
+        fact = `${step} timed out after ${wait_ms / 1000} s of work; its process was killed`;
         break;
       }
       if (!frame) break;
@@ -102,7 +105,7 @@ function startChild(allow: readonly PermissionKind[], env: () => Record<string, 
 
 async function nextFrame(child: Child, wait_ms: number): Promise<Frame | null | "late"> {
   try {
-    return await within(wait_ms, child.next());
+    return await child.within(wait_ms, child.next());
   } catch (error) {
     return error instanceof LateError ? "late" : null; // invalid: the module wrote to stdout, or ended while it wrote
   }

@@ -5,7 +5,7 @@
  */
 import { encodeFrame } from "../../process/frames.ts";
 import { Child, ownEnv, ownProgram } from "../../process/child_process.ts";
-import { LateError, within } from "../../process/system_clock.ts";
+import { LateError } from "../../process/system_clock.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { type BundlerFailure, BundlerQueue, FailedSources, problemOfFailure } from "./bundler_queue.ts";
 import type {
@@ -19,7 +19,7 @@ import type {
 
 /** Options of {@link createBundlerProcess}. */
 export interface BundlerProcessOptions {
-  /** Timeout of one bundle in milliseconds. Default 10 s. */
+  /** Milliseconds of its own time that the child may take for one bundle. Default 10 s. */
   deadline_ms?: number;
   /** Milliseconds until an unused child is stopped. Default 60 s. */
   idle_ms?: number;
@@ -56,7 +56,7 @@ export type ChildAnswer =
 /** Most bytes of one answer: a bundle and its source map, each about as long as the files. */
 export const MAX_ANSWER_BYTES: number = 192 * 1024 * 1024;
 
-/** Milliseconds until a started child must be ready; esbuild takes about half a second. */
+/** Milliseconds of its own time until a started child must be ready; esbuild takes about half a second. */
 const START_MS = 10_000;
 
 /**
@@ -155,7 +155,7 @@ class BundlerProcess implements Bundler {
   }
 
   get #timeout(): BundlerFailure {
-    return { code: "module_invalid", fact: `it timed out after ${this.#deadline_ms / 1000} s` };
+    return { code: "module_invalid", fact: `it timed out after ${this.#deadline_ms / 1000} s of work` };
   }
 
   #start(): BundlerChild {
@@ -228,12 +228,14 @@ class BundlerChild {
   async request(task: ChildTask, files: readonly BundlerFile[], deadline_ms: number): Promise<ChildReply> {
     this.#child.ref(); // keeps the process alive until the answer
     try {
-      if (!this.ready && task.kind === "bundle") await within(START_MS, this.#receive(0));
+      if (!this.ready && task.kind === "bundle") {
+        await this.#child.within(START_MS, this.#receive(0));
+      }
       const id = ++this.#last_id;
       const listed = files.map(({ url, sha256, bytes }) => ({ url, sha256, length: bytes.length }));
       const request: ChildRequest = { ...task, id, files: listed };
       const message = encodeFrame(JSON.stringify(request), files.map(({ bytes }) => bytes));
-      const [, reply] = await within(
+      const [, reply] = await this.#child.within(
         this.ready ? deadline_ms : deadline_ms + START_MS,
         Promise.all([this.#child.write(message), this.#receive(id)]),
       );

@@ -3,7 +3,7 @@
  * breaks a rule. Knows frames and limits; the {@link CallHost} of each call knows what the guest's requests
  * mean.
  */
-import { later } from "../../process/system_clock.ts";
+import { LateError, later } from "../../process/system_clock.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import {
@@ -13,6 +13,7 @@ import {
   type FromGuest,
   type GuestExit,
   type IsAsked,
+  MEMORY,
   type SessionDelta,
   type Shape,
   type ToGuest,
@@ -26,7 +27,10 @@ export interface CallOptions {
   /** Aborts the call in the guest; a guest that does not end the call within `grace_ms` is ended. */
   readonly signal?: AbortSignal | undefined;
   readonly grace_ms?: number;
-  /** Milliseconds after which the guest is ended. Default: no limit. */
+  /**
+   * Milliseconds after which the guest is ended; for a call of the module itself, of its own time. Default:
+   * no limit.
+   */
   readonly deadline_ms?: number | undefined;
   /** Most bytes of the answer including its parts. */
   readonly max_bytes: number;
@@ -91,23 +95,26 @@ export class GuestConnection {
   }
 
   /**
-   * Links a bundle; resolves to the shape of its exports. @throws The error of the module's top level;
-   * {@link exitError}.
+   * Links a bundle within `deadline_ms` of the guest's own time; resolves to the shape of its exports.
+   * @throws The error of the module's top level; {@link exitError}.
    */
   async start(code: string, uses: readonly string[], deadline_ms: number): Promise<Shape> {
     if (this.#exit) throw exitError(this.#exit, this.#options.name);
     const { promise, resolve, reject } = Promise.withResolvers<Shape>();
     this.#starting = { resolve, reject };
-    this.#channel.watch(deadline_ms);
+    this.#channel.watch(0);
     this.#send({ t: "start", code, uses });
-    const cancel = later(deadline_ms, () => {
-      const detail = `its top level was not done within ${deadline_ms / 1000} s`;
-      this.#kill({ cause: "timeout", detail });
-    });
+    return await this.#loaded(deadline_ms, promise, "its top level was not done");
+  }
+
+  /** Waits for a step of loading; ends a guest that takes too long. A busy machine is not its fault. */
+  async #loaded<T>(deadline_ms: number, step: Promise<T>, late: string): Promise<T> {
     try {
-      return await promise;
-    } finally {
-      cancel();
+      return await this.#channel.within(deadline_ms, step);
+    } catch (error) {
+      if (!(error instanceof LateError)) throw error;
+      this.#kill({ cause: "timeout", detail: `${late} within ${deadline_ms / 1000} s` });
+      return await step; // rejects when the guest has exited
     }
   }
 
@@ -124,22 +131,20 @@ export class GuestConnection {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const open: OpenCall = { host, options, resolve, reject, bytes: 0, requests: new Map() };
     this.#open.set(id, open);
-    this.#channel.watch(deadline_ms === undefined ? 0 : deadline_ms + 2 * grace_ms);
+    const loads = ref === 0 && deadline_ms !== undefined;
+    this.#channel.watch(loads || deadline_ms === undefined ? 0 : deadline_ms + 2 * grace_ms);
     this.#send({ t: "call", call: id, ref, method, args, max_bytes, ...(view ? { view } : {}) });
     const timers: (() => void)[] = [];
     const killAfter = (ms: number, detail: string) =>
       timers.push(later(ms, () => this.#kill({ cause: "timeout", detail })));
-    if (deadline_ms !== undefined) {
-      const late = ref === 0 ? `${method}() did not finish` : "no answer";
-      killAfter(deadline_ms, `${late} within ${deadline_ms / 1000} s`);
-    }
+    if (deadline_ms !== undefined && !loads) killAfter(deadline_ms, `no answer within ${deadline_ms / 1000} s`);
     const abort = () => {
       this.#send({ t: "abort", call: id, reason: this.#requests.encodeError(signal!.reason), grace_ms });
       killAfter(grace_ms, "it did not end a call that was aborted");
     };
     signal?.addEventListener("abort", abort, { once: true });
     try {
-      return await promise;
+      return await (loads ? this.#loaded(deadline_ms, promise, `${method}() did not finish`) : promise);
     } finally {
       for (const cancel of timers) cancel();
       signal?.removeEventListener("abort", abort);
@@ -287,6 +292,7 @@ export class GuestConnection {
   }
 
   #settle(id: string, open: OpenCall, { value, error }: Extract<FromGuest, { t: "result" }>): void {
+    if (isOutOfMemory(error)) return this.#kill(MEMORY);
     this.#open.delete(id);
     for (const controller of open.requests.values()) controller.abort(new Error("the call is over"));
     if (error === undefined) open.resolve(value);
@@ -311,6 +317,14 @@ export class GuestConnection {
     }
     this.#open.clear();
   }
+}
+
+/**
+ * Returns whether the engine refused memory to the guest: the system's limit was reached before the watchdog
+ * of the child looked.
+ */
+function isOutOfMemory(error: unknown): boolean {
+  return isObject(error) && error.name === "RangeError" && error.message === "Array buffer allocation failed";
 }
 
 /** Returns the text of a frame. Values that are not JSON, such as cycles, are converted first. */

@@ -106,7 +106,7 @@ export const realClock: Clock = {
 
 /** Options of {@link waitFor}. */
 export interface WaitOptions {
-  /** Timeout in milliseconds; default 1,000. */
+  /** Timeout in milliseconds; default 30,000, which a busy machine needs now and then. */
   timeout_ms?: number;
   /** Milliseconds between two checks; default 10. */
   interval_ms?: number;
@@ -117,7 +117,7 @@ export interface WaitOptions {
 /** Resolves to true as soon as the condition holds, or to false after the timeout. */
 export async function waitFor(
   condition: () => unknown,
-  { timeout_ms = 1000, interval_ms = 10, clock = realClock }: WaitOptions = {},
+  { timeout_ms = 30_000, interval_ms = 10, clock = realClock }: WaitOptions = {},
 ): Promise<boolean> {
   const end = clock.monotonic() + timeout_ms;
   while (!(await condition())) {

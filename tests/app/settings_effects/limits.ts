@@ -203,7 +203,7 @@ export const LIMITS: Effects = {
       const denied = () => server.entries(run, "approval:denied");
       const [{ expires_at }] = await server.entries(run, "approval:required") as [Json];
       const soon = Date.parse(expires_at) < Date.now() + 10_000; // by default it is 300 s
-      if (soon) await waitFor(async () => (await denied()).length > 0, { timeout_ms: 30_000 });
+      if (soon) await waitFor(async () => (await denied()).length > 0);
       return (await denied()).map(({ decision }) => decision);
     },
   },

@@ -1,5 +1,6 @@
 import { globMatcher } from "../../../modules/files/glob.ts";
 import { assert, assertEquals, assertThrows } from "../../assert.ts";
+import { processorTime } from "../../support/busy_time.ts";
 
 const CASES: [pattern: string, matching: string[], others: string[]][] = [
   ["*.ts", ["a.ts", "src/deep/a.ts", ".hidden.ts"], ["a.tsx", "ts", "a.ts/b"]],
@@ -20,13 +21,14 @@ for (const [pattern, matching, others] of CASES) {
   });
 }
 
-Deno.test("globMatcher() takes linear time, and refuses what grows", () => {
-  const started = performance.now();
+Deno.test("globMatcher() takes linear time, and refuses what grows", async () => {
   const path = `${"a".repeat(250)}/`.repeat(15) + "a".repeat(250);
-  for (const pattern of ["*a".repeat(400) + "b", "**/a*/".repeat(100) + "b", `${"**/*a*a".repeat(90)}/b`]) {
-    assertEquals(globMatcher(pattern)(path), false);
-  }
-  assert(performance.now() - started < 1000);
+  const took_ms = await processorTime(() => {
+    for (const pattern of ["*a".repeat(400) + "b", "**/a*/".repeat(100) + "b", `${"**/*a*a".repeat(90)}/b`]) {
+      assertEquals(globMatcher(pattern)(path), false);
+    }
+  });
+  assert(took_ms < 1000, `${took_ms} ms`);
   for (const pattern of ["{a,b}".repeat(20), "a".repeat(2000), "{a,b", "{".repeat(900)]) {
     assertThrows(() => globMatcher(pattern), Error, "pattern");
   }

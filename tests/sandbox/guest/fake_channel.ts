@@ -1,4 +1,5 @@
 /** A channel whose other end is the test: records what the host sends, and delivers texts of a guest. */
+import { within } from "../../../src/process/system_clock.ts";
 import type { Channel, ChannelListener, GuestExit, ToGuest } from "../../../src/sandbox/protocol.ts";
 
 /** A frame of the host, of one kind. */
@@ -32,6 +33,10 @@ export class FakeChannel implements Channel {
 
   watch(deadline_ms: number): void {
     this.watched.push(deadline_ms);
+  }
+
+  within<T>(ms: number, work: Promise<T>): Promise<T> {
+    return within(ms, work);
   }
 
   listen(listener: ChannelListener): void {

@@ -119,6 +119,17 @@ Deno.test("GuestConnection ends every call of a guest that dies, and what they a
   assertEquals([channel.sent.length, (await guest.exited).cause], [sent, "memory"]);
 });
 
+Deno.test("GuestConnection.call() ends a guest whose engine got no memory", async () => {
+  const { call, channel } = scripted();
+  const { answer, id } = await call();
+  channel.say({
+    t: "result",
+    call: id,
+    error: { name: "RangeError", message: "Array buffer allocation failed" },
+  });
+  assertEquals([await failure(answer), channel.death?.cause], ["tool_memory_exceeded", "memory"]);
+});
+
 Deno.test("GuestConnection.call() ends a guest that does not answer in time", async () => {
   const { call, channel } = scripted();
   const { answer } = await call({ deadline_ms: 5 });
@@ -199,7 +210,7 @@ Deno.test("GuestConnection.start() resolves to what the module exports, once", a
   assertEquals(channel.of("start"), [{ t: "start", code: "code", uses: ["preamp"] }]);
   channel.say({ t: "ready", exports: { data: { a: 1 }, methods: ["mount", 5] } });
   assertEquals(await started, { data: { a: 1 }, methods: ["mount"] });
-  assertEquals(channel.watched, [60_000, 0]);
+  assertEquals(channel.watched, [0, 0]);
   channel.say({ t: "ready", exports: { data: {}, methods: [] } });
   assertMatch(violations[0]!, /unexpected result of the start/);
 });

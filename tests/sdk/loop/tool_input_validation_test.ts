@@ -1,3 +1,4 @@
+import process from "node:process";
 import { Validator } from "@cfworker/json-schema";
 import { assertEquals } from "../../assert.ts";
 import { isValidBySimpleSchema } from "../../../src/sdk/loop/tool_input_validation.ts";
@@ -145,14 +146,20 @@ Deno.test("schemaProblems() ends a validation whose steps take too long, such as
   const schema = { allOf: Array.from({ length: 10 }, () => ({ additionalProperties: false })) };
   assertEquals((await schemaProblems(schema, {}, "input")).length, 0);
   const { now } = performance;
+  const { threadCpuUsage } = process;
   let calls = 0;
+  let work_us = 0;
   performance.now = () => calls++ * 1_000;
+  process.threadCpuUsage = () => ({ user: work_us += 1e6, system: 0 });
   try {
     assertEquals(await schemaProblems(schema, {}, "input"), [
       "the schema cannot be used: it takes more than 2000 ms",
     ]);
+    process.threadCpuUsage = () => ({ user: 0, system: 0 }); // other processes have the processors
+    assertEquals(await schemaProblems(schema, {}, "input"), []);
   } finally {
     performance.now = now;
+    process.threadCpuUsage = threadCpuUsage;
   }
 });
 
