@@ -422,6 +422,24 @@ Deno.test("the kernel uses no clock, timer, network or Deno global", () => {
   assertEquals(kernel.flatMap((file) => globalsOf(file, names)), []);
 });
 
+/** Files of tests that may read the clock. None of them fails because it is late. */
+const READS_THE_CLOCK: ReadonlySet<string> = new Set([
+  "tests/app/agents_test.ts", // keeps the thread busy for a while
+  "tests/contracts/leases.ts", // leases end by the clock; a machine that stood still is noticed
+  "tests/e2e/escape_bare_test.ts", // how long a process is watched that should hang
+  "tests/e2e/health_probe.ts", // its verdict is on the time without waits for a processor
+  "tests/process/system_clock_test.ts", // the clock itself
+  "tests/sdk/loop/tool_input_validation_test.ts", // replaces it
+  "tests/store/postgres/postgres_store_slow_test.ts", // waits a moment
+  "tests/telemetry/metrics_test.ts", // replaces it
+]);
+
+Deno.test("no test judges by the clock: machines are busy; see `support/busy_time.ts`", () => {
+  const files = [...sourceFiles("tests")].filter(({ path }) => !/^tests\/(bench|fixtures)\//.test(path));
+  const found = files.filter((file) => globalsOf(file, new Set(["performance"])).length > 0);
+  assertEquals(found.map(({ path }) => path).filter((path) => !READS_THE_CLOCK.has(path)), []);
+});
+
 Deno.test("package specifiers are in deno.json only", () => {
   // the linter's no-import-prefix misses `export … from`, `import("…").T` in types, and template literals
   const files = [...OURS, ...MODULES, ...sourceFiles("tests"), ...sourceFiles(".tasks")];

@@ -38,7 +38,7 @@ export interface LoaderOptions extends ConnectionOptions {
 /** Fetcher of the files of one graph. */
 type Fetcher = Pick<FileFetcher, "fetch" | "fetchIfThere"> & Disposable;
 
-/** Timeout of all requests of one graph. Time without an open request does not count, such as that of bundling. */
+/** Timeout of all requests of one graph. Time without an open request, such as that of bundling, is free. */
 const GRAPH_TIMEOUT_MS = 60_000;
 /** Sizes of the memory cache and of the disk cache. */
 const MAX_MEMORY_BYTES = 64e6;

@@ -8,13 +8,7 @@ import { createRequire } from "node:module";
 import type { BrowserContext, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { assertEquals } from "../assert.ts";
 import { endChild, Tail } from "../support/child_process.ts";
-
-/** Milliseconds until the first answer of Node: a cold cache on a slow machine. */
-const START_MS = 60_000;
-/** Milliseconds that a function may take in the browser. */
-const RUN_MS = 120_000;
-/** Milliseconds between the end of its stdin and SIGKILL. */
-const END_MS = 8_000;
+import { HANGS_MS } from "../support/clock.ts";
 
 /** What a function that runs in Node gets. It sees nothing else of the test's file: it is sent as text. */
 export interface Session {
@@ -130,7 +124,7 @@ async function startDriver(): Promise<Driver> {
 
   async function send(command: string, options: Record<string, unknown> = {}): Promise<unknown> {
     const id = ++sent;
-    const late = setTimeout(() => endChild(child, "SIGKILL"), id === 1 ? START_MS : RUN_MS);
+    const late = setTimeout(() => endChild(child, "SIGKILL"), HANGS_MS);
     const line = `${JSON.stringify({ id, command, ...options })}\n`;
     await stdin.write(new TextEncoder().encode(line)).catch(() => {}); // it has ended, as its answer says
     const text = await stdout.until((text) => text.split("\n").length > id);
@@ -145,7 +139,7 @@ async function startDriver(): Promise<Driver> {
   return {
     send,
     async [Symbol.asyncDispose]() {
-      const late = setTimeout(() => endChild(child, "SIGKILL"), END_MS);
+      const late = setTimeout(() => endChild(child, "SIGKILL"), HANGS_MS);
       await stdin.close().catch(() => {}); // it has ended
       await Promise.all([child.status, stdout.closed, stderr.closed]);
       clearTimeout(late);

@@ -21,9 +21,9 @@ const WAYS = [
   { name: "phone", viewport: PHONE, colorScheme: "light" },
 ];
 /** Milliseconds that Playwright waits for an element or a condition. */
-const WAIT_MS = 20_000;
+const WAIT_MS = 120_000;
 /** Milliseconds for a navigation: the first one of a server waits until the page is bundled. */
-const NAVIGATION_MS = 60_000;
+const NAVIGATION_MS = 120_000;
 /** Most elements of a page that a person tabs over. */
 const MAX_TABS = 80;
 

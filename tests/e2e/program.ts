@@ -5,18 +5,12 @@
  */
 import { cli } from "../../src/cli/mod.ts";
 import { endChild, Tail } from "../support/child_process.ts";
+import { HANGS_MS } from "../support/clock.ts";
 import { fakeIo } from "../support/io.ts";
 import { assertCommandReplays, assertLinesAreJson, assertRunsReplay, type Result } from "./after_effects.ts";
 
 /** The project's root as a path, with a slash at the end. */
 export const ROOT: string = new URL("../../", import.meta.url).pathname;
-
-/** Milliseconds a server may take until its first line: a cold cache on a slow machine. */
-const START_MS = 60_000;
-/** Milliseconds any other command may take. */
-const COMMAND_MS = 60_000;
-/** Milliseconds between SIGTERM and SIGKILL: what a drain may take, and a little more. */
-const END_MS = 8_000;
 
 /** How to start the program. */
 export interface ProgramOptions {
@@ -112,7 +106,7 @@ export async function startProgram(args: readonly string[], options: ProgramOpti
     kill: (signal) => child.kill(signal),
     type: async (text) => await keys?.write(new TextEncoder().encode(text)),
     async [Symbol.asyncDispose]() {
-      const late = setTimeout(() => endChild(child, "SIGKILL"), END_MS);
+      const late = setTimeout(() => endChild(child, "SIGKILL"), HANGS_MS);
       endChild(child, "SIGTERM");
       await ended;
       clearTimeout(late);
@@ -134,7 +128,7 @@ function assertNothingUnhandled(args: readonly string[], stderr: string): void {
   if (found) throw new Error(`"preamp ${args.join(" ")}" left an error unhandled: ${found[0]}`);
 }
 
-/** Runs a command to its end; a run is replayed then. @throws {Error} when it takes more than a minute. */
+/** Runs a command to its end; a run is replayed then. @throws {Error} when it does not end. */
 export async function runProgram(args: readonly string[], options: ProgramOptions = {}): Promise<Ended> {
   const ended = await runToEnd(args, options);
   // modules read variables of the process, which are those of all test files: a command that sets some has a
@@ -193,7 +187,7 @@ async function runToEnd(args: readonly string[], options: ProgramOptions): Promi
   const timer = setTimeout(() => {
     late = true;
     program.kill("SIGKILL");
-  }, COMMAND_MS);
+  }, HANGS_MS);
   const ended = await program.ended;
   clearTimeout(timer);
   if (late) throw new Error(`Cannot run "preamp ${args.join(" ")}": it did not end\n${ended.stderr}`);
@@ -210,7 +204,7 @@ export async function startServer(
   options: ProgramOptions = {},
 ): Promise<ServerProgram> {
   const program = await startProgram(["serve", "--port", "0", ...args], options);
-  const timer = setTimeout(() => program.kill("SIGKILL"), START_MS);
+  const timer = setTimeout(() => program.kill("SIGKILL"), HANGS_MS);
   const greeting = await program.stdout.until((text) => text.includes("curl "));
   clearTimeout(timer);
   // a server on every address of this machine is reached by loopback, the only one that tests may use

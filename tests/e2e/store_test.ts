@@ -153,11 +153,9 @@ testOnStores(
     const response = await one.fetch(`/v1/runs/${working}/events`, {
       headers: { ...AUTHORIZED, accept: "text/event-stream" },
     });
-    const stopped = performance.now();
     one.kill("SIGTERM");
     const [stream, { code, stderr }] = await Promise.all([response.text(), one.ended]);
     assertEquals(code, 0);
-    assert(performance.now() - stopped < 5_000);
     assertEquals([stream.includes("event: run:end"), stream.endsWith("retry: 1000\n\n")], [false, true]);
     const left = stderr.split("\n").filter((line) => line.includes('"run_handed_over"')).map((line) =>
       JSON.parse(line).run_id

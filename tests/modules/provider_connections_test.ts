@@ -1,8 +1,8 @@
 /** The connection of a model call that is cancelled in the middle of its answer. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { TestCoordinator } from "preamp/testing";
-import { assertEquals } from "../assert.ts";
+import { TestCoordinator, waitFor } from "preamp/testing";
+import { assert, assertEquals } from "../assert.ts";
 import { CHAT } from "./provider_openai/vendors.ts";
 import { fakeServer } from "./providers/fake_server.ts";
 import { configOn, VENDORS } from "./providers/fake_vendor.ts";
@@ -18,11 +18,11 @@ for (const vendor of [...Object.values(VENDORS), CHAT]) {
     const collect = collector();
     const events = vendor.events({ text: ["Hello, ", "this is a text"] });
     const part = new TextEncoder().encode(events.slice(0, -vendor.end_events).join(""));
-    const closed = Promise.withResolvers<boolean>();
+    let closed = false;
     const received = Promise.withResolvers<void>();
     const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
       start: (controller) => controller.enqueue(part),
-      cancel: () => closed.resolve(true),
+      cancel: () => void (closed = true),
     });
     const headers = { "content-type": vendor.stream_type };
     await using server = fakeServer(() => new Response(body, { headers }));
@@ -38,8 +38,6 @@ for (const vendor of [...Object.values(VENDORS), CHAT]) {
     collect();
     abort.abort();
     assertEquals((await call).type, "AbortError");
-    const timer = setTimeout(() => closed.resolve(false), 10_000);
-    assertEquals(await closed.promise, true);
-    clearTimeout(timer);
+    assert(await waitFor(() => closed));
   });
 }

@@ -242,8 +242,8 @@ for (const [what, fields, message, type, retryable, retry_after = null] of VENDO
 
 Deno.test("retryAfterOf() reads a date, and returns null for an unreadable value", () => {
   const at = (value: string) => retryAfterOf({ headers: { "retry-after": value } });
-  const seconds = at(new Date(Date.now() + 30_000).toUTCString())!;
-  assert(seconds >= 28 && seconds <= 31, String(seconds));
+  const seconds = at(new Date(Date.now() + 3_600_000).toUTCString())!;
+  assert(seconds >= 3_000 && seconds <= 3_600, String(seconds));
   assertEquals([at("Wed, 21 Oct 2015 07:28:00 GMT"), at("soon"), at("-1"), at("")], [0, null, null, null]);
   assertEquals(at("9".repeat(400)), null); // not a finite number
   const broken = {

@@ -35,6 +35,8 @@ export interface QuestionsDeps {
   leave?(): void;
   /** Called with an approval whose call is displayed whole. */
   displayed?(approval: Approval): void;
+  /** Returns milliseconds since the epoch. Default: the system's clock. */
+  now?(): number;
 }
 
 /**
@@ -70,12 +72,12 @@ function kindOf({ tool_name, action, hook_name, args_hash, tool_input }: Approva
 async function askOne(
   approval: Approval,
   signal: AbortSignal,
-  { io, input, output, style, hold, leave, displayed }: QuestionsDeps,
+  { io, input, output, style, hold, leave, displayed, now = Date.now }: QuestionsDeps,
 ): Promise<{ decision: string; reason?: string } | "run" | null> {
   const release = hold();
   try {
     displayed?.(approval);
-    output.write(questionText(approval, style));
+    output.write(questionText(approval, style, now()));
     const choices = choicesOf(approval);
     while (true) {
       const since = io.monotonic();
@@ -127,10 +129,10 @@ function choicesOf(approval: Approval): Choice<Answer>[] {
 }
 
 /** Returns the text of a question, with every unprintable character escaped. */
-function questionText(approval: Approval, style: Style): string {
+function questionText(approval: Approval, style: Style, now: number): string {
   const { action, prompt, tool_name, tool_input, risk_level, hook_name, expires_at, pattern } = approval;
   const question = prompt.split("\n").map(escapeUnprintable).join("\n  ");
-  const left_ms = Date.parse(expires_at) - Date.now();
+  const left_ms = Date.parse(expires_at) - now;
   const facts = [
     ...(prompt === `Allow ${tool_name}?` ? [] : [formatValue(tool_name ?? action)]),
     `risk ${formatValue(risk_level)}`,

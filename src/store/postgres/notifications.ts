@@ -25,6 +25,7 @@ export class Notifications {
   readonly #url: string;
   readonly #pool: Pool;
   readonly #hello_every_ms: number;
+  readonly #poll_ms: number;
   readonly #origin = crypto.randomUUID();
   readonly #waiters = new Waiters();
   #listener: { end(): Promise<void> } | null = null;
@@ -35,10 +36,11 @@ export class Notifications {
   #sending: Promise<unknown> | undefined;
   #closed = false;
 
-  constructor(url: string, pool: Pool, hello_every_ms = HELLO_EVERY_MS) {
+  constructor(url: string, pool: Pool, hello_every_ms = HELLO_EVERY_MS, poll_ms = POLL_MS) {
     this.#url = url;
     this.#pool = pool;
     this.#hello_every_ms = hello_every_ms;
+    this.#poll_ms = poll_ms;
   }
 
   /** Notifies other processes soon. */
@@ -62,7 +64,7 @@ export class Notifications {
   async changed(signal: AbortSignal): Promise<void> {
     if (signal.aborted || this.#closed) return;
     if (!this.#listener) this.#listen();
-    await this.#waiters.wait(signal, POLL_MS);
+    await this.#waiters.wait(signal, this.#poll_ms);
   }
 
   /** A lost connection is opened again by the next wait. */

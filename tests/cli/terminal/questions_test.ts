@@ -22,7 +22,7 @@ const APPROVAL: Approval = {
   hook_name: "hooks-approval",
   status: "pending",
   created_at: "2026-01-01T00:00:00.000Z",
-  expires_at: new Date(Date.now() + 270_000).toISOString(),
+  expires_at: "2026-01-01T00:04:30.000Z",
 };
 const NEVER = new AbortController().signal;
 
@@ -34,7 +34,8 @@ function asking(io: FakeIo, more: Partial<QuestionsDeps> = {}) {
     return () => void state.held--;
   };
   const input = new LineInput(io, io.err);
-  const ask = questionsOf({ io, input, output: io.err, style: styleOf(io.err), hold, ...more });
+  const now = () => Date.parse(APPROVAL.created_at);
+  const ask = questionsOf({ io, input, output: io.err, style: styleOf(io.err), hold, now, ...more });
   return { ask, state };
 }
 
