@@ -65,18 +65,19 @@ export interface InputText {
 
 /**
  * Resolves to the text of a file; `-` is stdin. @throws {UsageError} when it does not exist or cannot be
- * read.
+ * read, or if stdin has more than `max_bytes`.
  */
 export async function readInput(
   name: string,
-  io: Pick<Environment, "cwd"> & { readonly in: { text(): Promise<string> } },
+  io: Pick<Environment, "cwd"> & { readonly in: { text(max_bytes?: number): Promise<string> } },
+  max_bytes?: number,
 ): Promise<InputText> {
   if (name !== "-") {
     const url = locate(name, io.cwd);
     return { name, url, text: await readNamed(url, name) };
   }
   try {
-    return { name: "<stdin>", url: new URL("stdin", io.cwd), text: await io.in.text() };
+    return { name: "<stdin>", url: new URL("stdin", io.cwd), text: await io.in.text(max_bytes) };
   } catch (error) {
     throw new UsageError(`Cannot read stdin: ${reasonOf(error, "read")}`, { cause: error });
   }

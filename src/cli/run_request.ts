@@ -4,7 +4,7 @@ import { Findings } from "../sdk/findings.ts";
 import type { RunRequest } from "../runs/types.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/contracts.ts";
-import { adviceFor, type Arguments, UsageError } from "./arguments.ts";
+import { adviceFor, type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { readInput } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
 import { modelOf, readNamedPlan, readPlans } from "./plan_files.ts";
@@ -28,7 +28,7 @@ export async function readRequest(args: Arguments, io: Io, settings: Settings): 
   const limits = readLimits(args.all("limit"));
   const named = await readNamedPlan(args, io, settings);
   const plan = named || files.length > 0 ? await readPlans(files, io, named) : undefined;
-  const prompt = await readPrompt(args.rest, io, files.includes("-"));
+  const prompt = await readPrompt(args, io, settings.policy.limits.max_body_bytes);
   const request: RunRequest = {
     prompt,
     ...(plan ? { plan: plan.plan } : {}),
@@ -38,7 +38,20 @@ export async function readRequest(args: Arguments, io: Io, settings: Settings): 
   return { request, plan_name: plan?.name ?? "plan", ...(plan ? { base_url: plan.base_url } : {}) };
 }
 
-async function readPrompt(words: readonly string[], io: Io, stdin_is_taken: boolean): Promise<string> {
+/** What stdin is for, unless a plan is read from it. */
+export const STDIN_FLAG: Flag = {
+  name: "stdin",
+  choices: ["read", "ignore"],
+  help: "whether text that is piped in belongs to the prompt (default: read)",
+};
+
+/** Milliseconds after which the program says what it waits for. */
+const SILENT_MS = 2_000;
+
+async function readPrompt(args: Arguments, io: Io, max_bytes: number): Promise<string> {
+  const words = args.rest;
+  const holds_plan = args.all("plan").includes("-");
+  const ignores = args.value("stdin") === "ignore";
   if (words.length > 1) {
     const received = words.map((word) => JSON.stringify(word.slice(0, 40))).join(" ");
     throw new UsageError(
@@ -46,16 +59,57 @@ async function readPrompt(words: readonly string[], io: Io, stdin_is_taken: bool
     );
   }
   const [word] = words;
-  if (word !== undefined && word !== "-") return notBlank(word);
-  if (stdin_is_taken) {
+  if (ignores && (holds_plan || word === "-")) {
+    const what = holds_plan ? "the plan" : "the prompt";
+    throw new UsageError(`Cannot use --stdin=ignore: - reads ${what} from stdin; remove one of them`);
+  }
+  if (word !== undefined && word !== "-") {
+    const prompt = notBlank(word);
+    if (ignores || holds_plan || io.in.terminal) return prompt;
+    return withInput(prompt, await readPiped(io, max_bytes, ", or pass --stdin=ignore"));
+  }
+  if (holds_plan) {
     throw new UsageError("Cannot read the prompt: stdin holds the plan; give the prompt as an argument");
   }
-  if (io.in.terminal && word === undefined) {
+  if ((io.in.terminal || ignores) && word === undefined) {
     throw new UsageError(
       'Cannot run without a prompt; write preamp run "What is 6 × 7?", or pipe the prompt in',
     );
   }
-  return notBlank((await readInput("-", io)).text.trimEnd());
+  return notBlank((await readPiped(io, max_bytes)).trimEnd());
+}
+
+/**
+ * Reads all of stdin. A pipe that stays open, as of a program that started this one, is reported.
+ *
+ * @param otherwise How to run without it, at the end of messages.
+ */
+async function readPiped(io: Io, max_bytes: number, otherwise = ""): Promise<string> {
+  const notice = io.in.terminal ? undefined : setTimeout(() => {
+    io.err.write(`Reading stdin to its end for the prompt; close it${otherwise}\n`);
+  }, SILENT_MS);
+  try {
+    return (await readInput("-", io, max_bytes)).text;
+  } catch (error) {
+    const { cause, message } = error as UsageError; // readInput() throws no other
+    const mend = cause instanceof RangeError
+      ? "pipe in a part of it, raise --limits.max_body_bytes"
+      : cause instanceof TypeError
+      ? "convert it, such as with iconv"
+      : null;
+    if (mend === null) throw error;
+    throw new UsageError(`${message}: ${mend}${otherwise}`, { cause });
+  } finally {
+    clearTimeout(notice);
+  }
+}
+
+/** Returns a prompt with the text that was piped in, in a fence that the text cannot close. */
+function withInput(prompt: string, text: string): string {
+  if (text.trim() === "") return prompt;
+  const longest = (text.match(/`{3,}/g) ?? []).reduce((most, { length }) => Math.max(most, length), 2);
+  const fence = "`".repeat(longest + 1);
+  return `${prompt}\n\nStandard input:\n\n${fence}text\n${text.replace(/\r?\n$/, "")}\n${fence}`;
 }
 
 function notBlank(prompt: string): string {

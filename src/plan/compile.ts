@@ -9,7 +9,7 @@ import { RecentMap } from "../sdk/recent_map.ts";
 import { describe, formatPath } from "../sdk/value_path.ts";
 import { checkPlan, type FileReference, systemFileUrl } from "./check/check.ts";
 import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./check/findings.ts";
-import { type PlanEnvReference, type PlanFolders, withFolders } from "./env.ts";
+import { type PlanEnvReference, type PlanFolders, textFor, withFolders } from "./env.ts";
 import {
   DOCUMENT_LIMITS,
   type DocumentLimits,
@@ -34,7 +34,7 @@ export interface CompiledPlan {
   /** `sha256-…` of the RFC 8785 JSON of `written`. */
   readonly plan_hash: string;
   readonly warnings: readonly WarningDetail[];
-  /** Every `${VAR}` outside of text that only models and people read, except expanded folders. */
+  /** Every `${VAR}` except expanded folders. */
   readonly env: readonly PlanEnvReference[];
 }
 
@@ -110,8 +110,11 @@ async function compileText(
     throw documentError("plan_invalid", label, findings.errors.map((finding) => toDetail(finding, locate)));
   }
   const texts = await Promise.all(files.map((file) => readFile(file, label, options, locate)));
+  const { system } = plan;
+  const inline = system === undefined ? plan : { ...plan, system: textFor(system, folders) };
+  const expanded = names_folders ? withFolders(inline, folders) : inline;
   const compiled = deepFreeze({
-    plan: names_folders ? withFolders(withTexts(plan, files, texts), folders) : withTexts(plan, files, texts),
+    plan: withTexts(expanded, files, texts),
     written,
     plan_hash: await canonicalDigest(written),
     warnings: findings.warnings.map((finding) => toWarning(finding, locate)),

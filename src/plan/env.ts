@@ -2,8 +2,9 @@
  * Finds and expands `${VAR}` references: `${VAR}`, `${VAR:default}`, `${VAR:-default}`, and `$${` for a
  * literal `${`. `${X-Run-…}` is a header of the request that starts the run.
  * Values of variables are not scanned for further references.
- * In a plan, references are expanded in every `config`, never in text for models. `${PLAN_DIR}` and
- * `${WORKSPACE}` are folders: they are expanded when the plan is compiled, in `permissions` too.
+ * In a plan, references are expanded in every `config`. `${PLAN_DIR}` and `${WORKSPACE}` are folders: they
+ * are expanded when the plan is compiled, in `permissions` and in texts for the model too. Other references
+ * in such a text are errors: the values of variables are secrets.
  */
 import { formatPath, type Path } from "../sdk/value_path.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
@@ -47,20 +48,19 @@ export function isRequestHeader(name: string): boolean {
 
 /** Returns a text with each reference replaced. */
 function replaceEnv(text: string, replace: (name: string, fallback: string | undefined) => string): string {
-  if (!text.includes("${")) return text;
-  const end = text.lastIndexOf("}") + 1; // perf: searching the end of each open brace takes quadratic time
-  return replaceBraces(text.slice(0, end), replace) + text.slice(end).replaceAll("$${", "${");
-}
-
-function replaceBraces(
-  text: string,
-  replace: (name: string, fallback: string | undefined) => string,
-): string {
-  return text.replaceAll(BRACES, (found: string, inner: string | undefined) => {
+  return replaceBraces(text, (found, inner) => {
     if (inner === undefined) return "${";
     const [, name, fallback] = REFERENCE.exec(inner) ?? [];
     return name === undefined ? found : replace(name, fallback);
   });
+}
+
+/** Returns a text with each {@link BRACES} replaced; `inner` is undefined for `$${`. */
+function replaceBraces(text: string, replace: (found: string, inner: string | undefined) => string): string {
+  if (!text.includes("${")) return text;
+  const end = text.lastIndexOf("}") + 1; // perf: searching the end of each open brace takes quadratic time
+  const open = text.slice(end).replaceAll("$${", (found) => replace(found, undefined));
+  return text.slice(0, end).replaceAll(BRACES, replace) + open;
 }
 
 /** Returns every reference in a value, in document order. */
@@ -165,6 +165,8 @@ export interface PlanEnvReference extends EnvReference {
    * attack.
    */
   expanded: boolean;
+  /** The kind of the text that contains it, if models or people read that text. */
+  text?: "instruction" | "description";
   /** The path as steps, to locate the reference in the text. */
   at: Path;
 }
@@ -203,13 +205,18 @@ export function withFolders(plan: MountPlan, folders: PlanFolders): MountPlan {
   };
 }
 
+/** Returns a text for the model with its folders, and with `${` for each `$${`. */
+export function textFor(text: string, folders: PlanFolders): string {
+  return replaceEnv(replaceFolders(text, folders, "$${"), (name) => `\${${name}}`);
+}
+
 /** Returns permissions with the folders that they name. */
 export function foldersIn(permissions: Permissions, folders: PlanFolders): Permissions {
   return mapTexts(permissions, (text) => replaceFolders(text, folders, "${")) as Permissions; // of the same form
 }
 
 function replaceFolders(text: string, folders: PlanFolders, brace: "${" | "$${"): string {
-  return text.replaceAll(BRACES, (found: string, inner: string | undefined) => {
+  return replaceBraces(text, (found, inner) => {
     const name = REFERENCE.exec(inner ?? "")?.[1];
     const folder = name !== undefined && isFolderVariable(name) ? folders[name] : undefined;
     return folder === undefined ? found : folder.replaceAll("${", () => brace);
@@ -218,22 +225,22 @@ function replaceFolders(text: string, folders: PlanFolders, brace: "${" | "$${")
 
 const SECTIONS: ReadonlySet<unknown> = new Set(["providers", "tools", "hooks"]);
 const SINGLE: ReadonlySet<unknown> = new Set(["orchestrator", "context"]);
-const TEXTS: ReadonlySet<unknown> = new Set(["system", "instruction", "description"]);
-
-/**
- * Returns the references of a plan as written. Skips text that only models and people read (`system`,
- * `instruction`, `description`, `session.metadata`), which is never expanded.
- */
+/** Returns the references of a plan as written. Skips `session.metadata`, which only applications read. */
 export function findPlanEnv(plan: unknown): PlanEnvReference[] {
   const found: PlanEnvReference[] = [];
   visitEnv(
     plan,
     (name, path) => {
       const place = inPlan(path);
-      const expanded = isIn(place, "config") || isFolderVariable(name) && isIn(place, "permissions");
-      found.push({ name, path: formatPath(path), expanded, at: [...path] });
+      const text = textAt(place);
+      const expanded = isIn(place, "config") ||
+        isFolderVariable(name) && (isIn(place, "permissions") || text === "instruction");
+      found.push({ name, path: formatPath(path), expanded, ...(text ? { text } : {}), at: [...path] });
     },
-    (path) => isText(inPlan(path)),
+    (path) => {
+      const place = inPlan(path);
+      return place.length === 2 && place[0] === "session" && place[1] === "metadata";
+    },
   );
   return found;
 }
@@ -248,9 +255,11 @@ function inPlan(path: Path): Path {
   return section === undefined ? [] : [String(section).replace(/\+$/, ""), ...rest];
 }
 
-function isText(path: Path): boolean {
-  return path.length === 1 && TEXTS.has(path[0]) ||
-    path.length === 2 && path[0] === "session" && path[1] === "metadata";
+function textAt(path: Path): PlanEnvReference["text"] {
+  const [section, key, more] = path;
+  if (section === "description" && key === undefined) return "description";
+  const is_inline = key === undefined || section === "system" && key === "instruction" && more === undefined;
+  return (section === "system" || section === "instruction") && is_inline ? "instruction" : undefined;
 }
 
 /** Returns whether a path is in the `config` or the `permissions` of a module. */

@@ -169,7 +169,10 @@ Deno.test("a text on stdin that is not UTF-8 is wrong usage, and no bug", async 
     const io = fakeIo({ cwd: new URL(`file://${folder}/`) });
     const text = () => Promise.reject(new TypeError("The encoded data is not valid"));
     const code = await cli(args, { ...io, in: { ...io.in, text } });
-    assertEquals([code, io.stderr.split("\n")[0]], [2, "error: Cannot read stdin: it is not UTF-8 text"]);
+    assertEquals([code, io.stderr.split("\n")[0]], [
+      2,
+      "error: Cannot read stdin: it is not UTF-8 text: convert it, such as with iconv",
+    ]);
   }
 });
 

@@ -4,6 +4,7 @@ import { DOCUMENT_LIMITS } from "../../src/plan/parse/document_limits.ts";
 import { formatDetail } from "../../src/plan/check/findings.ts";
 import { canonicalHash } from "../../src/sdk/digest.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
+import { processorTime } from "../support/busy_time.ts";
 import { detailAt, GOOD, refusal } from "../support/plans.ts";
 
 /** A plan with a known hash. */
@@ -151,6 +152,30 @@ Deno.test("compilePlan() reads system files of an operator's plan, beside the pl
   assertEquals(compiled.plan.system, "From a file.");
   assertEquals(compiled.plan.agents, { x: { system: "An agent.", description: "d" } });
   assertEquals(compiled.written, plan);
+});
+
+Deno.test("compilePlan() expands folders in texts for the model, and leaves other templates and files alone", async () => {
+  const folders = { PLAN_DIR: "/plans", WORKSPACE: "/a ${B}" };
+  const system = "Work in ${WORKSPACE}, see ${PLAN_DIR}/x; write $${HOME}, ${user.name} and ${";
+  const expanded = "Work in /a ${B}, see /plans/x; write ${HOME}, ${user.name} and ${";
+  for (const text of [system, { instruction: system }]) {
+    const { plan, written } = await compilePlan({ ...GOOD, system: text }, { origin: "operator", folders });
+    assertEquals([plan.system, written.system], [expanded, text]);
+  }
+  const { plan } = await compilePlan({ ...GOOD, system: { file: "s.md" } }, {
+    ...OPERATOR,
+    folders,
+    readText: () => Promise.resolve(system),
+  });
+  assertEquals(plan.system, system);
+  const open = "${".repeat(100_000);
+  const took_ms = await processorTime(async () => {
+    assertEquals(
+      (await compilePlan({ ...GOOD, system: open }, { origin: "operator", folders })).plan.system,
+      open,
+    );
+  });
+  assert(took_ms < 5_000, `${took_ms} ms`); // quadratic: minutes
 });
 
 Deno.test("compilePlan() refuses a file that cannot be read, and any file of a caller's plan", async () => {

@@ -45,7 +45,13 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
     err: output("err"),
     in: {
       terminal,
-      text: () => Promise.resolve(options.stdin ?? ""),
+      text(max_bytes = Infinity) {
+        const text = options.stdin ?? "";
+        const too_long = new TextEncoder().encode(text).length > max_bytes;
+        return too_long
+          ? Promise.reject(new RangeError(`it has more than ${max_bytes} bytes`))
+          : Promise.resolve(text);
+      },
       line(signal) {
         now_ms += think_ms;
         const line = signal.aborted ? undefined : lines.shift();

@@ -18,7 +18,7 @@ import { type Command, TERMINAL } from "../commands.ts";
 import { loadEnvFile } from "../env_file.ts";
 import { DocumentFailure, EXIT, exitOfStatus } from "../errors.ts";
 import { MODEL_FLAG, PLAN_FLAG } from "../plan_files.ts";
-import { type LocalRunRequest, readRequest } from "../run_request.ts";
+import { type LocalRunRequest, readRequest, STDIN_FLAG } from "../run_request.ts";
 import { continuation, openRunStore, sessionOf } from "../run_session.ts";
 import { readSettings, type Settings, withSettings } from "../settings.ts";
 import { LineInput } from "../terminal/line_input.ts";
@@ -53,6 +53,7 @@ export const command: Command = {
         "allow calls without asking: of a tool, or only commands such as 'bash:git *'; * matches anything",
     },
     { name: "yes", short: "y", help: "allow all calls of this run without asking" },
+    STDIN_FLAG,
     { name: "strict", help: "exit 1 on any warning; do not start a run that has warnings" },
     ...formatFlags({
       help: "the answer (default), the run object, or {run, events, replay} for preamp replay",
@@ -62,6 +63,8 @@ export const command: Command = {
   details: () =>
     `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it arrives.
 Otherwise stdout gets only the answer: streamed if the plan has no tools, else when the last response is complete.
+
+Text that is piped in follows the prompt, in a fence: at most limits.max_body_bytes, more is an error.
 
 Without a terminal no one can be asked: a call that needs an approval is denied at once, unless --allow or --yes allows
 it, and the exit code is 4. The demo agent's calculator is not asked about then. Ctrl-C stops an answer at once: what
@@ -75,6 +78,7 @@ shows. PREAMP_MODEL is the model of runs without a plan.
 
   preamp run "What is 6 × 7?"
   preamp run -m anthropic/claude-sonnet-5-5 "What is 6 × 7?"
+  git diff | preamp run "Review this change"
   preamp run --profile calculator "What is 12 * 12?"
   preamp run -p plans/calculator.yaml --limit max_tool_calls=3 "compute (12.5 - 4) ^ 2 / 3"
   echo "Hello" | preamp run -p plans/minimal.yaml --output-format json

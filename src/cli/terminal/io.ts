@@ -20,8 +20,12 @@ export interface Output {
 /** The input stream. */
 export interface Input {
   readonly terminal: boolean;
-  /** Resolves to the whole input. @throws {TypeError} if it is not UTF-8. */
-  text(): Promise<string>;
+  /**
+   * Resolves to the whole input. Reads no more than a part beyond `max_bytes`, by default all.
+   *
+   * @throws {TypeError} if it is not UTF-8. @throws {RangeError} if it has more than `max_bytes`.
+   */
+  text(max_bytes?: number): Promise<string>;
   /** Resolves to the next line without its end; null at the end of input, or when `signal` aborts. */
   line(signal: AbortSignal): Promise<string | null>;
 }
@@ -128,9 +132,15 @@ function systemInput(): Input {
 
   return {
     terminal: Deno.stdin.isTerminal(),
-    async text() {
-      const bytes = await new Response(Deno.stdin.readable).bytes();
-      return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    async text(max_bytes = Infinity) {
+      const parts: Uint8Array<ArrayBuffer>[] = [];
+      let size = 0;
+      for await (const part of Deno.stdin.readable) {
+        parts.push(part);
+        size += part.length;
+        if (size > max_bytes) throw new RangeError(`it has more than ${max_bytes} bytes`);
+      }
+      return new TextDecoder("utf-8", { fatal: true }).decode(await new Blob(parts).arrayBuffer());
     },
     async line(signal) {
       const stopped = new Promise<null>((resolve) => {

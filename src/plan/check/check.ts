@@ -92,7 +92,8 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
   if (options.folders) checkFolders(references, options.folders, findings);
   checked.env = references.filter(({ name, expanded }) => !expanded || !isFolderVariable(name));
   checked.names_folders = checked.env.length < references.length;
-  if (options.origin !== "caller") checkEnvPlaces(checked.env, findings);
+  // the policy reports a caller's reference in other places
+  checkEnvPlaces(options.origin === "caller" ? checked.env.filter(({ text }) => text) : checked.env, findings);
   const { orchestrator, context } = parts.session;
   if (findings.errors.length === 0 && orchestrator && context) {
     checked.plan = { ...parts, session: { ...parts.session, orchestrator, context }, agents };
@@ -157,11 +158,20 @@ function checkParts(
 }
 
 function checkEnvPlaces(env: readonly PlanEnvReference[], findings: Findings): void {
-  for (const { name, at, expanded } of env) {
+  for (const { name, at, expanded, text } of env) {
     if (expanded) continue;
-    const message = `Cannot use \${${name}} here: variables are expanded in config only`;
-    const hint = "write the value itself; permissions may have ${PLAN_DIR} and ${WORKSPACE}";
-    findings.error(at, "env_place", message, hint);
+    const [fact, hint] = text === "instruction"
+      ? [
+        "the values of variables are secrets, which a text for the model must not have",
+        `write the value itself, or $\${${name}} for the characters \${${name}}; \${PLAN_DIR} and \${WORKSPACE} are expanded`,
+      ]
+      : [
+        "variables are expanded in config only",
+        text
+          ? "write the value itself"
+          : "write the value itself; permissions may have ${PLAN_DIR} and ${WORKSPACE}",
+      ];
+    findings.error(at, "env_place", `Cannot use \${${name}} here: ${fact}`, hint);
   }
 }
 

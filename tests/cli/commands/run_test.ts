@@ -62,6 +62,53 @@ Deno.test("run answers with the demo agent, with and without a terminal", async 
   }
 });
 
+/** Returns what the mock model was sent, which it repeats, and the end of a command. */
+async function runWithInput(args: readonly string[], stdin: string, options: { terminal?: boolean } = {}) {
+  await using folder = await temporaryFolder();
+  const io = fakeIo({ ...options, stdin, cwd: new URL(`file://${folder.path}/`) });
+  const code = await cli(["run", "--json", ...args], io);
+  const sent = io.stdout === "" ? undefined : JSON.parse(io.stdout).output_text.split('"')[1];
+  return { code, sent, stderr: io.stderr };
+}
+
+Deno.test("run adds what is piped in to the prompt, in a fence that it cannot close", async () => {
+  for (
+    const [stdin, added] of [
+      ["one\ntwo\n", "\n\nStandard input:\n\n```text\none\ntwo\n```"],
+      ["one\r\n\n\n", "\n\nStandard input:\n\n```text\none\r\n\n\n```"],
+      ["a\n```\nb\n`````\n", "\n\nStandard input:\n\n``````text\na\n```\nb\n`````\n``````"],
+      ["", ""],
+      [" \n", ""],
+    ] as const
+  ) {
+    assertEquals((await runWithInput(["sum it up"], stdin)).sent, `sum it up${added}`);
+  }
+  const words = [["--stdin=ignore", "sum it up"], ["sum it up", "--stdin", "ignore"]];
+  for (const args of words) assertEquals((await runWithInput(args, "one")).sent, "sum it up");
+  assertEquals((await runWithInput(["sum it up"], "one", { terminal: true })).sent, "sum it up");
+  for (const args of [[], ["-"]]) assertEquals((await runWithInput(args, "one\n")).sent, "one");
+});
+
+Deno.test("run refuses more input than a prompt may have, and says what to do", async () => {
+  const { code, stderr } = await runWithInput(["--limits.max_body_bytes", "100", "x"], "é".repeat(51));
+  assertEquals(code, EXIT.usage);
+  assertStringIncludes(stderr, "Cannot read stdin: it has more than 100 bytes");
+  assertStringIncludes(stderr, "--stdin=ignore");
+  const fits = await runWithInput(["--limits.max_body_bytes", "100", "x"], "é".repeat(50));
+  assertEquals(fits.code, EXIT.done);
+  for (
+    const [args, message] of [
+      [["--stdin=ignore"], "Cannot run without a prompt"],
+      [["--stdin=ignore", "-"], "Cannot use --stdin=ignore: - reads the prompt from stdin"],
+      [["--stdin=ignore", "-p", "-", "x"], "Cannot use --stdin=ignore: - reads the plan from stdin"],
+      [["--stdin=none", "x"], "--stdin: must be read or ignore"],
+    ] as const
+  ) {
+    const refused = await runWithInput(args, "one");
+    assertEquals([refused.code, refused.stderr.includes(message)], [EXIT.usage, true], refused.stderr);
+  }
+});
+
 /** A call is asked about, and one of a sub-agent too. Both hooks would allow a call after their timeout. */
 const ASKING_AGENTS = JSON.stringify({
   session: { orchestrator: "loop-basic", context: "context-simple" },

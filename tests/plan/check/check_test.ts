@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
-import { checkPlan } from "../../../src/plan/check/check.ts";
+import { type CheckOptions, checkPlan } from "../../../src/plan/check/check.ts";
 import { formatPath } from "../../../src/sdk/value_path.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
 import { GOOD } from "../../support/plans.ts";
@@ -407,9 +407,9 @@ Deno.test("checkPlan() accepts variables in the configs of modules that an agent
 Deno.test("checkPlan() refuses variables outside of config in an operator's plan, and notes them in a caller's", () => {
   const plan = {
     ...GOOD,
-    system: "say ${WHO}",
+    session: { ...GOOD.session, metadata: { note: "${ANY}" } },
     tools: [{ module: "tool-a", source: "https://example.com/${A}/mod.ts", config: { key: "${B}" } }],
-    agents: { x: { system: "${C}", tools: [{ module: "tool-b", config: { key: "${D}" } }] } },
+    agents: { x: { tools: [{ module: "tool-b", config: { key: "${D}" } }] } },
   };
   const operator = checkPlan(plan);
   assertEquals(operator.findings.errors.map(({ path, code }) => [formatPath(path), code]), [[
@@ -423,6 +423,34 @@ Deno.test("checkPlan() refuses variables outside of config in an operator's plan
     ["B", "tools[0].config.key", true],
     ["D", "agents.x.tools[0].config.key", true],
   ]);
+});
+
+Deno.test("checkPlan() refuses variables in texts that models and people read, of callers too", () => {
+  const plan = {
+    ...GOOD,
+    description: "Greets ${WHO}",
+    system: { instruction: "say ${WHO:-it} to ${user.name} in $${WHO} for ${X-Run-Name}" },
+    agents: {
+      a: { system: "${A}", description: "does ${PLAN_DIR}" },
+      b: { instruction: "in ${WORKSPACE}, by ${B}" },
+      c: { system: { file: "${PLAN_DIR}/c.md" } },
+    },
+  };
+  const places = (options: CheckOptions) =>
+    checkPlan(plan, { folders: { PLAN_DIR: "/p", WORKSPACE: "/w" }, ...options }).findings.errors
+      .filter(({ code }) => code === "env_place").map(({ path }) => formatPath(path));
+  const texts = [
+    "description",
+    "system.instruction",
+    "system.instruction",
+    "agents.a.system",
+    "agents.a.description",
+    "agents.b.instruction",
+  ];
+  assertEquals(places({ origin: "caller" }), texts);
+  assertEquals(places({ files: true }), [...texts, "agents.c.system.file"]);
+  const [first] = checkPlan({ ...GOOD, system: "${WHO}" }).findings.errors;
+  assertStringIncludes(first!.hint!, "$${WHO} for the characters ${WHO}");
 });
 
 Deno.test("checkPlan() never displays the text of a config that is not an object", () => {
