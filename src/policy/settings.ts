@@ -131,7 +131,10 @@ export const SECTIONS: {
   isolation: {
     memory_mb: whole(256, "Megabytes of memory that one sandbox may use", { min: 16 }),
     cpu_s: whole(30, "Seconds of processor time that one call of a sandbox may use"),
-    load_timeout_s: seconds(10, "Time that the import and the mount of a module may take, without waits for a busy processor"),
+    load_timeout_s: seconds(
+      10,
+      "Time that the import and the mount of a module may take, without waits for a busy processor",
+    ),
     max_guests: whole(64, "Sandboxes at the same time", {
       for_keys: "set isolation.max_guests of the server; max_guests_per_session applies to each session",
     }),

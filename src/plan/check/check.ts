@@ -93,7 +93,10 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
   checked.env = references.filter(({ name, expanded }) => !expanded || !isFolderVariable(name));
   checked.names_folders = checked.env.length < references.length;
   // the policy reports a caller's reference in other places
-  checkEnvPlaces(options.origin === "caller" ? checked.env.filter(({ text }) => text) : checked.env, findings);
+  checkEnvPlaces(
+    options.origin === "caller" ? checked.env.filter(({ text }) => text) : checked.env,
+    findings,
+  );
   const { orchestrator, context } = parts.session;
   if (findings.errors.length === 0 && orchestrator && context) {
     checked.plan = { ...parts, session: { ...parts.session, orchestrator, context }, agents };

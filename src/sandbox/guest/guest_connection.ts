@@ -137,7 +137,9 @@ export class GuestConnection {
     const timers: (() => void)[] = [];
     const killAfter = (ms: number, detail: string) =>
       timers.push(later(ms, () => this.#kill({ cause: "timeout", detail })));
-    if (deadline_ms !== undefined && !loads) killAfter(deadline_ms, `no answer within ${deadline_ms / 1000} s`);
+    if (deadline_ms !== undefined && !loads) {
+      killAfter(deadline_ms, `no answer within ${deadline_ms / 1000} s`);
+    }
     const abort = () => {
       this.#send({ t: "abort", call: id, reason: this.#requests.encodeError(signal!.reason), grace_ms });
       killAfter(grace_ms, "it did not end a call that was aborted");

@@ -57,7 +57,7 @@ if (POSTGRES === null) {
 
   Deno.test("changed() resolves when another process commits, and not for the store's own commits", async () => {
     const url = await emptyDatabase();
-    const pool = createPool(url, { max: 2, timeout_ms: 60_000 });
+    const pool = createPool(url, { max: 2, timeout_ms: 60_000, named: true });
     const open = () => new Notifications(url, pool, HANGS_MS, HANGS_MS); // nothing but a commit ends a wait in time
     const [one, other] = [open(), open()];
     const { signal } = new AbortController();
