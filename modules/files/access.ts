@@ -5,6 +5,7 @@
  * follows the path once more but does not stop links that already exist.
  */
 import {
+  errorMessage,
   type GrantedPermissions,
   isAbsolutePath,
   isWithinFolder,
@@ -32,6 +33,20 @@ export interface CheckedFile {
  * a program that exchanges a folder for a link and back could pass one comparison, at the right microsecond.
  */
 const EXCHANGE_CHECKS = 3;
+
+/** One file of a set of changes. */
+export interface AppliedChange {
+  /** As it was asked for, for refusals. */
+  readonly path: string;
+  /** Real path, from {@link FileAccess.writable} or {@link FileAccess.entry}. */
+  readonly real: string;
+  /** Its bytes; null: it is deleted, if it is there. */
+  readonly after: Uint8Array | null;
+  /** Real path of the file or link that is moved here, with its bytes. */
+  readonly from?: string;
+  /** Mode; default: the one of the file that is replaced. */
+  readonly mode?: number;
+}
 
 /** Reaches the files of a grant. */
 export class FileAccess {
@@ -102,7 +117,7 @@ export class FileAccess {
       const opened = await file.stat();
       for (let check = 0; check < EXCHANGE_CHECKS; check++) {
         const again = await this.readable(path);
-        if (again.path === checked.path && isSame(again.info, opened)) continue;
+        if (again.path === checked.path && isSameFile(again.info, opened)) continue;
         throw new FileError(`${path} was exchanged while it was opened: try again`);
       }
       return { file, checked: { path: checked.path, info: opened } };
@@ -132,48 +147,81 @@ export class FileAccess {
   }
 
   /**
-   * Replaces a file, or creates it with its folders: the bytes are written beside it and renamed, so that a
-   * reader sees the old or the new file, and a hard link elsewhere keeps its content. The mode is kept.
+   * Resolves to a path of which the last part is not followed: to a link itself, else as {@link writable}.
+   *
+   * @throws {FileError} as {@link writable}.
+   */
+  async entry(path: string): Promise<{ path: string; info: Deno.FileInfo | null }> {
+    const wanted = this.#absolute(path);
+    const info = await Deno.lstat(wanted).catch(() => null);
+    if (!info?.isSymlink) return await this.writable(path);
+    const folder = await this.#followed("write", parentFolder(wanted), path) ?? parentFolder(wanted);
+    const real = normalizePath(`${folder}/${wanted.slice(wanted.lastIndexOf("/") + 1)}`);
+    this.#require("write", real, path);
+    return { path: real, info };
+  }
+
+  /**
+   * Replaces a file, or creates it with its folders, as {@link apply} does.
    *
    * @param mode Mode of a file that does not exist.
    * @returns the real path.
    * @throws {FileError} as {@link writable}.
    */
   async replace(path: string, bytes: Uint8Array, mode?: number): Promise<string> {
-    const target = await this.writable(path);
-    const folder = parentFolder(target.path);
-    await Deno.mkdir(folder, { recursive: true });
-    // the folders may have been created, or exchanged for a link, meanwhile
-    this.#require("write", await followed(folder, path) ?? folder, path);
-    const temporary = `${folder}/.${crypto.randomUUID()}.tmp`;
-    try {
-      await Deno.writeFile(temporary, bytes, {
-        createNew: true,
-        ...(target.info?.mode == null
-          ? mode === undefined ? {} : { mode }
-          : { mode: target.info.mode & 0o7777 }),
-      });
-      await Deno.rename(temporary, target.path);
-    } catch (error) {
-      await Deno.remove(temporary).catch(() => {}); // it was not created
-      throw unreachable(error, path);
-    }
-    return target.path;
+    const { path: real, info } = await this.writable(path);
+    await this.apply([{ path, real, after: bytes, ...(info || mode === undefined ? {} : { mode }) }]);
+    return real;
   }
 
   /**
-   * Deletes a file.
+   * Deletes a file, or a link itself.
    *
-   * @returns the real path.
+   * @returns the path of which the last part is not followed.
    * @throws {FileError} as {@link writable}, and when it is missing.
    */
   async remove(path: string): Promise<string> {
-    const target = await this.writable(path);
-    if (target.info === null) throw new FileError(`${path} does not exist`);
-    await Deno.remove(target.path).catch((error) => {
-      throw unreachable(error, path);
-    });
-    return target.path;
+    const { path: real, info } = await this.entry(path);
+    if (info === null) throw new FileError(`${path} does not exist`);
+    await this.apply([{ path, real, after: null }]);
+    return real;
+  }
+
+  /**
+   * Makes all changes, or none: those that were made before one fails are taken back. Bytes are written
+   * beside their file and renamed, so that a reader sees the old or the new file, and a hard link elsewhere
+   * keeps its content. Missing folders are created.
+   *
+   * @throws {FileError} with the reason of the file system.
+   */
+  async apply(changes: readonly AppliedChange[]): Promise<void> {
+    const work = new AppliedWork();
+    let path = "";
+    try {
+      const staged: (string | undefined)[] = [];
+      for (const change of changes) {
+        path = change.path;
+        const { real, after, from } = change;
+        if (after !== null || from !== undefined) await this.#createFolder(parentFolder(real), path, work);
+        staged.push(from ?? (after === null ? undefined : await work.stage(change, after)));
+      }
+      for (const [index, change] of changes.entries()) {
+        path = change.path;
+        await work.exchange(change.real, staged[index], change.from !== undefined);
+      }
+    } catch (error) {
+      const lost = await work.takeBack();
+      const reason = unreachable(error, path);
+      if (lost.length === 0) throw reason;
+      throw new FileError(`${errorMessage(reason)}; these could not be put back: ${lost.join(", ")}`);
+    }
+    await work.finish();
+  }
+
+  async #createFolder(folder: string, path: string, work: AppliedWork): Promise<void> {
+    await work.createFolder(folder);
+    // the folders may have been created, or exchanged for a link, meanwhile
+    this.#require("write", await followed(folder, path) ?? folder, path);
   }
 
   async #existing(path: string, permission: keyof FileGrant): Promise<CheckedFile> {
@@ -217,6 +265,88 @@ export class FileAccess {
   }
 }
 
+/** A set of changes while it is made: what it leaves beside the files, and how each step is taken back. */
+class AppliedWork {
+  /** New files before they have their place, and what was replaced. */
+  readonly #staged: string[] = [];
+  readonly #replaced: string[] = [];
+  readonly #back: { readonly what: string; readonly run: () => Promise<unknown> }[] = [];
+
+  /** Creates a folder with those above it. */
+  async createFolder(folder: string): Promise<void> {
+    if (await infoOf(folder) !== null) return;
+    await this.createFolder(parentFolder(folder));
+    await Deno.mkdir(folder);
+    this.#back.push({ what: folder, run: () => Deno.remove(folder) });
+  }
+
+  /** Writes bytes beside their file, with its mode and owner; resolves to their path. */
+  async stage({ real, mode }: AppliedChange, bytes: Uint8Array): Promise<string> {
+    const temporary = pathBeside(real);
+    this.#staged.push(temporary);
+    const old = await infoOf(real);
+    const kept = mode ?? old?.mode ?? null;
+    const options = kept === null ? {} : { mode: kept & 0o7777 };
+    await Deno.writeFile(temporary, bytes, { createNew: true, ...options });
+    const { uid, gid } = await Deno.lstat(temporary);
+    if (old && old.uid !== null && (old.uid !== uid || old.gid !== gid)) {
+      await Deno.chown(temporary, old.uid, old.gid).catch(() => {}); // only some users may
+      if (kept !== null) await Deno.chmod(temporary, kept & 0o7777); // it lost some bits
+    }
+    return temporary;
+  }
+
+  /** Puts a file in the place of another one, or only deletes that. */
+  async exchange(real: string, file: string | undefined, isMoved: boolean): Promise<void> {
+    const old = await infoOf(real);
+    if (old !== null) {
+      if (old.isDirectory) throw new Deno.errors.IsADirectory();
+      const kept = pathBeside(real);
+      this.#replaced.push(kept);
+      this.#back.push({ what: `${real} (kept as ${kept})`, run: () => Deno.rename(kept, real) });
+      // with a second name the file is never missing; not every file system has them, and links have none
+      const isLinked = file !== undefined && old.isFile &&
+        await Deno.link(real, kept).then(() => true, () => false);
+      if (!isLinked) await Deno.rename(real, kept);
+    }
+    if (file === undefined) return;
+    await Deno.rename(file, real);
+    if (isMoved) this.#back.push({ what: real, run: () => Deno.rename(real, file) });
+    else if (old === null) this.#back.push({ what: real, run: () => Deno.remove(real) });
+  }
+
+  /** Takes back all steps, the last one first; resolves to what could not be. */
+  async takeBack(): Promise<string[]> {
+    await removeAll(this.#staged);
+    const lost: string[] = [];
+    for (const { what, run } of this.#back.reverse()) {
+      await run().catch(() => lost.push(what));
+    }
+    if (lost.length === 0) await removeAll(this.#replaced);
+    return lost;
+  }
+
+  /** Deletes what was replaced. */
+  async finish(): Promise<void> {
+    await removeAll(this.#replaced);
+  }
+}
+
+async function removeAll(paths: readonly string[]): Promise<void> {
+  for (const path of paths) await Deno.remove(path).catch(() => {}); // it has another name by now
+}
+
+function pathBeside(real: string): string {
+  return `${parentFolder(real)}/.${crypto.randomUUID()}.tmp`;
+}
+
+async function infoOf(path: string): Promise<Deno.FileInfo | null> {
+  return await Deno.lstat(path).catch((error) => {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  });
+}
+
 /** Resolves to a path with its links followed; null if it does not exist. @throws {FileError} */
 async function followed(path: string, asked: string): Promise<string | null> {
   try {
@@ -243,19 +373,30 @@ function unreachable(error: unknown, asked: string): unknown {
   if (error instanceof errors.NotFound) return new FileError(`${asked} does not exist`);
   if (error instanceof errors.NotADirectory) return new FileError(`${asked} is below a file`);
   if (error instanceof errors.FilesystemLoop) return new FileError(`${asked} is a link that leads to itself`);
+  if (error instanceof errors.IsADirectory) return new FileError(`${asked} is a folder`);
   return error;
 }
 
 async function readAtMost(file: Deno.FsFile, maxBytes: number, path: string): Promise<Uint8Array> {
+  const { bytes, isWhole } = await readUpTo(file, maxBytes);
+  // a file that grows, or states no size, such as one of /proc
+  if (!isWhole) throw new FileError(`${path} has more than the ${maxBytes} bytes that can be read`);
+  return bytes;
+}
+
+/** Reads an open file up to its end, or until there are more than `maxBytes`. */
+export async function readUpTo(
+  file: Deno.FsFile,
+  maxBytes: number,
+): Promise<{ bytes: Uint8Array; isWhole: boolean }> {
   const parts: Uint8Array[] = [];
-  let size = 0;
-  for (;;) {
+  let [size, isWhole] = [0, false];
+  while (size <= maxBytes) {
     const part = new Uint8Array(64 * 1024);
     const count = await file.read(part);
+    isWhole = count === null;
     if (count === null) break;
     size += count;
-    // a file that grows, or states no size, such as one of /proc
-    if (size > maxBytes) throw new FileError(`${path} has more than the ${maxBytes} bytes that can be read`);
     parts.push(part.subarray(0, count));
   }
   const bytes = new Uint8Array(size);
@@ -264,10 +405,11 @@ async function readAtMost(file: Deno.FsFile, maxBytes: number, path: string): Pr
     bytes.set(part, at);
     at += part.length;
   }
-  return bytes;
+  return { bytes, isWhole };
 }
 
-function isSame(one: Deno.FileInfo, other: Deno.FileInfo): boolean {
+/** Returns whether two states are those of one file. */
+export function isSameFile(one: Deno.FileInfo, other: Deno.FileInfo): boolean {
   return one.dev === other.dev && one.ino === other.ino;
 }
 

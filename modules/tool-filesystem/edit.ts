@@ -1,37 +1,42 @@
 /** The tools `edit` and `write`: change parts of a file, or all of it. */
-import { type FileAccess, FileError } from "../files/access.ts";
-import { lineAt, nearestLines, placesOf, type Range, tolerantPlacesOf } from "./match.ts";
+import { FileError } from "../files/access.ts";
+import { changesBetween } from "../files/line_changes.ts";
 import {
-  applyChanges,
-  diffOf,
-  type FileChange,
-  fileFailure,
-  type FileLocks,
+  bytesOf,
+  formatOf,
+  lineAt,
+  linesOf,
+  newTextFile,
+  normalText,
+  replaced,
+  type Replacement,
+  startsOf,
+  type TextFile,
+  wholeLines,
+} from "../files/text_file.ts";
+import { fitted, LineMatcher, nearestLines } from "./match.ts";
+import {
+  makeChanges,
   MAX_EDITED_BYTES,
   pathOf,
+  type PlannedChanges,
+  previewOf,
   readText,
-  type SeenFiles,
+  shownFile,
+  type Writing,
 } from "./shared.ts";
-import { type Coordinator, defineTool, type JsonSchema, type Tool } from "preamp/base";
+import { defineTool, type JsonSchema, type Tool } from "preamp/base";
 
-/** What the tools that write share. */
-export interface Writing {
-  readonly coordinator: Coordinator;
-  readonly access: FileAccess;
-  readonly seen: SeenFiles;
-  readonly locks: FileLocks;
-}
-
-interface Replacement {
+interface Edit {
   old_string: string;
   new_string: string;
   replace_all?: boolean;
 }
 
-interface EditInput extends Partial<Replacement> {
+interface EditInput extends Partial<Edit> {
   path?: string;
   file_path?: string;
-  edits?: Replacement[];
+  edits?: Edit[];
 }
 
 const PATH_FIELDS = {
@@ -74,7 +79,7 @@ export function editTool(writing: Writing): Tool {
       input: EDIT_INPUT,
       risk: "medium",
       async execute(input: EditInput) {
-        return await changed(writing, pathOf, input, (path) => planEdit(writing, path, input));
+        return await makeChanges(writing, () => planEdit(writing, pathOf(input), input));
       },
     }),
     preview: (input) => previewOf(() => planEdit(writing, pathOf(input), input as EditInput)),
@@ -97,49 +102,14 @@ export function writeTool(writing: Writing): Tool {
       },
       risk: "medium",
       async execute(input: { path?: string; file_path?: string; content: string }) {
-        return await changed(writing, pathOf, input, (path) => planWrite(writing, path, input.content));
+        return await makeChanges(writing, () => planWrite(writing, pathOf(input), input.content));
       },
     }),
     preview: (input) => previewOf(() => planWrite(writing, pathOf(input), String(input.content ?? ""))),
   };
 }
 
-/** Plans and makes one change while no other changes the file. */
-async function changed<Input>(
-  { coordinator, access, seen, locks }: Writing,
-  pathIn: (input: Input) => string,
-  input: Input,
-  plan: (path: string) => Promise<PlannedChange>,
-): Promise<unknown> {
-  try {
-    const path = pathIn(input);
-    const { path: real } = await access.writable(path);
-    return await locks.run([real], async () => {
-      const change = await plan(path);
-      const note = await applyChanges(coordinator, access, [change], seen);
-      return `${change.summary}${note}`;
-    });
-  } catch (error) {
-    return fileFailure(error);
-  }
-}
-
-/** Resolves to what a change would do, for the person who is asked; its refusal, if it would be refused. */
-export async function previewOf(plan: () => Promise<{ summary: string }>): Promise<string> {
-  try {
-    return (await plan()).summary;
-  } catch (error) {
-    if (error instanceof FileError) return error.message;
-    throw error;
-  }
-}
-
-interface PlannedChange extends FileChange {
-  /** What was done, with the diff. */
-  readonly summary: string;
-}
-
-async function planEdit({ access, seen }: Writing, path: string, input: EditInput): Promise<PlannedChange> {
+async function planEdit({ access, seen }: Writing, path: string, input: EditInput): Promise<PlannedChanges> {
   const edits = [...input.edits ?? []];
   const { old_string, new_string, replace_all } = input;
   if (old_string !== undefined && new_string !== undefined) {
@@ -147,91 +117,160 @@ async function planEdit({ access, seen }: Writing, path: string, input: EditInpu
   }
   if (edits.length === 0) throw new FileError("edits is required: a list of { old_string, new_string }");
   await access.writable(path);
-  const { text, bytes, info, real } = await readText(access, path);
+  const { file, bytes, info, real } = await readText(access, path);
   seen.check(real, info, path);
-  const after = editedText(text, edits, path);
-  const summary = `Edited ${access.display(real)}\n${await diffOf(text, after)}`;
-  return { path, real, before: bytes, after, summary };
+  const after = await edited(file, edits, path);
+  return {
+    changes: [{ path, real, before: bytes, after: bytesOf(after, path) }],
+    summary: await shownFile(`Edited ${access.display(real)}`, file.lines, after.lines),
+  };
 }
 
 /**
- * Returns a text with replacements.
+ * Resolves to a file with replacements.
  *
- * @throws {FileError} when one is not found, not unique, overlaps another, or changes nothing.
+ * @throws {FileError} when one is not there, not unique, overlaps another or cannot be fitted; or nothing changes.
  */
-export function editedText(text: string, edits: readonly Replacement[], path: string): string {
-  const crlf = text.includes("\r\n");
-  const found = edits.flatMap((edit, index) => {
+export async function edited(file: TextFile, edits: readonly Edit[], path: string): Promise<TextFile> {
+  const source = new EditedText(file, path);
+  const found: (Replacement & { name: string })[] = [];
+  for (const [index, edit] of edits.entries()) {
     const name = edits.length === 1 ? "old_string" : `old_string of edit ${index + 1}`;
-    const written = (part: string) => crlf && !part.includes("\r") ? part.replaceAll("\n", "\r\n") : part;
-    return rangesOf(text, written(edit.old_string), edit, name, path).map((range) => ({
-      ...range,
-      name,
-      put: written(edit.new_string),
-    }));
-  }).sort((a, b) => a.start - b.start);
-  const parts: string[] = [];
-  let end = 0;
-  for (const [index, range] of found.entries()) {
-    if (range.start < end) {
-      throw new FileError(`${range.name} overlaps ${found[index - 1]!.name}: make them one edit`);
-    }
-    parts.push(text.slice(end, range.start), range.put);
-    end = range.end;
+    for (const place of await source.placesOf(edit, name)) found.push({ ...place, name });
   }
-  const after = parts.join("") + text.slice(end);
-  if (after === text) throw new FileError("The edits change nothing: new_string is the same as old_string");
-  return after;
-}
-
-function rangesOf(
-  text: string,
-  wanted: string,
-  { replace_all }: Replacement,
-  name: string,
-  path: string,
-): Range[] {
-  if (wanted === "") throw new FileError(`${name} is empty: use write for a new file`);
-  const exact = placesOf(text, wanted);
-  const places = exact.length > 0 ? exact : tolerantPlacesOf(text, wanted);
-  if (places.length === 1 || places.length > 1 && replace_all && exact.length > 0) return places;
-  if (places.length === 0) {
+  found.sort((a, b) => a.start - b.start);
+  let chars = source.text.length;
+  for (const [index, { start, end, put, name }] of found.entries()) {
+    const before = found[index - 1];
+    if (before && start < before.end) {
+      throw new FileError(`${name} overlaps ${before.name}: make them one edit`);
+    }
+    chars += put.length - (end - start);
+  }
+  if (chars > MAX_EDITED_BYTES) {
     throw new FileError(
-      `${name} is not in ${path}. The nearest lines are:\n${nearestLines(text, wanted)}`,
+      `The file would have ${chars} characters; at most ${MAX_EDITED_BYTES} can be written`,
     );
   }
-  const lines = places.slice(0, 10).map(({ start }) => lineAt(text, start)).join(", ");
-  throw new FileError(
-    `${name} is ${places.length} times in ${path} (lines ${lines}): add lines around it, or set replace_all`,
-  );
+  if (found.every(({ start, end, put }) => put === source.text.slice(start, end))) {
+    throw new FileError(
+      "The edits change nothing: new_string is the same as old_string (line ends stay those of the file)",
+    );
+  }
+  return await replaced(file, found);
 }
 
-async function planWrite({ access, seen }: Writing, path: string, content: string): Promise<PlannedChange> {
+/** Places of one text that are named in a refusal. */
+const MAX_NAMED = 10;
+
+/** A file in which the texts of edits are searched. */
+class EditedText {
+  readonly text: string;
+  readonly #file: TextFile;
+  readonly #lines: readonly string[];
+  readonly #starts: readonly number[];
+  readonly #matcher: LineMatcher;
+  readonly #path: string;
+
+  constructor(file: TextFile, path: string) {
+    this.text = file.lines.join("\n");
+    this.#file = file;
+    this.#lines = wholeLines(file);
+    this.#starts = startsOf(file.lines);
+    this.#matcher = new LineMatcher(this.#lines);
+    this.#path = path;
+  }
+
+  /** Resolves to where an edit's text is, and what it puts there. @throws {FileError} */
+  async placesOf({ old_string, new_string, replace_all }: Edit, name: string): Promise<Replacement[]> {
+    const [old, put] = [normalText(old_string, this.#file), normalText(new_string, this.#file)];
+    if (old === "") throw new FileError(`${name} is empty: use write for a new file`);
+    const exact = this.#exactPlaces(old, replace_all === true);
+    if (exact.length === 0) return [await this.#tolerantPlace(old, put, name)];
+    if (exact.length > 1 && !replace_all) {
+      throw this.#ambiguous(name, exact.map((start) => lineAt(this.#starts, start)), ", or set replace_all");
+    }
+    return exact.map((start) => ({ start, end: start + old.length, put }));
+  }
+
+  /** Returns all places, without overlaps; or, with overlaps, as many as a refusal names. */
+  #exactPlaces(wanted: string, isAll: boolean): number[] {
+    const places: number[] = [];
+    for (let at = this.text.indexOf(wanted); at >= 0;) {
+      places.push(at);
+      if (!isAll && places.length > MAX_NAMED) break;
+      at = this.text.indexOf(wanted, at + (isAll ? wanted.length : 1));
+    }
+    return places;
+  }
+
+  /** Resolves to the only place of whole lines up to white space, quotes and dashes. @throws {FileError} */
+  async #tolerantPlace(wanted: string, put: string, name: string): Promise<Replacement> {
+    const isEnded = wanted.endsWith("\n");
+    const old = wanted.slice(0, isEnded ? -1 : undefined).split("\n");
+    const places = old.every((line) => line.trim() === "") ? [] : this.#matcher.placesOf(old);
+    const [place] = places;
+    if (place === undefined) {
+      throw new FileError(
+        `${name} is not in ${this.#path}. The nearest lines are:\n${nearestLines(this.#lines, old)}`,
+      );
+    }
+    if (places.length > 1) throw this.#ambiguous(name, places, "");
+    const end = place + old.length;
+    if (isEnded && put !== "" && !put.endsWith("\n")) {
+      throw new FileError(`${name} ends with a line end: new_string must end with one too`);
+    }
+    const now = put.split("\n").slice(0, isEnded ? -1 : undefined);
+    const changes = await changesBetween(old, now);
+    const found = this.#lines.slice(place, end);
+    const lines = fitted(this.#lines, place, { old, now, changes, name }, this.#path);
+    for (const [index, { at, count }] of [...changes.entries()].reverse()) {
+      found.splice(at, count, ...lines[index]!);
+    }
+    const start = this.#starts[place]!;
+    if (found.length === 0) return { start, end: this.#starts[end] ?? this.text.length, put: "" };
+    return { start, end: this.#starts[end - 1]! + this.#lines[end - 1]!.length, put: found.join("\n") };
+  }
+
+  #ambiguous(name: string, places: readonly number[], or: string): FileError {
+    const lines = places.slice(0, MAX_NAMED).map((line) => line + 1).join(", ");
+    const count = places.length > MAX_NAMED ? `more than ${MAX_NAMED}` : places.length;
+    return new FileError(
+      `${name} is ${count} times in ${this.#path} (lines ${lines}): add lines around it${or}`,
+    );
+  }
+}
+
+/** Works out what `write` does. @throws {FileError} */
+export async function planWrite(
+  { access, seen }: Writing,
+  path: string,
+  content: string,
+): Promise<PlannedChanges> {
   const target = await access.writable(path);
   const name = access.display(target.path);
-  const size = new TextEncoder().encode(content).length;
-  if (size > MAX_EDITED_BYTES) {
-    throw new FileError(`content has ${size} bytes; at most ${MAX_EDITED_BYTES} can be written`);
+  if (content.length > MAX_EDITED_BYTES) {
+    throw new FileError(
+      `content has ${content.length} characters; at most ${MAX_EDITED_BYTES} can be written`,
+    );
   }
-  const lines = content === "" ? 0 : content.replace(/\n$/, "").split("\n").length;
-  if (target.info === null) {
-    const shown = await diffOf("", content);
-    return {
-      path,
-      real: target.path,
-      before: null,
-      after: content,
-      summary: `Created ${name} (${lines} lines)\n${shown}`,
-    };
-  }
-  seen.check(target.path, target.info, path);
-  const { bytes } = await access.read(path, MAX_EDITED_BYTES);
-  const shown = await diffOf(new TextDecoder().decode(bytes), content);
+  const old = target.info === null ? null : await readText(access, path);
+  if (old) seen.check(target.path, old.info, path);
+  const after = old ? await rewritten(old.file, content) : newTextFile(content);
+  const lines = after.lines.length - (after.lines.at(-1) === "" ? 1 : 0);
+  const format = old ? formatOf(after) : "";
+  const said = `${old ? "Replaced" : "Created"} ${name} (${lines} lines${format && `; ${format}`})`;
   return {
-    path,
-    real: target.path,
-    before: bytes,
-    after: content,
-    summary: `Replaced ${name} (${lines} lines)\n${shown}`,
+    changes: [{ path, real: target.path, before: old?.bytes ?? null, after: bytesOf(after, path) }],
+    summary: await shownFile(said, old?.file.lines ?? [""], after.lines),
   };
+}
+
+/** Resolves to a file with all of its text replaced. Its format stays; a `\r\n` of the text does, too. */
+async function rewritten(file: TextFile, content: string): Promise<TextFile> {
+  const text = file.encoding.mark.length > 0 ? content.replace(/^\ufeff/, "") : content;
+  const { ends } = linesOf(text);
+  const end = file.lines.join("\n").length;
+  const after = await replaced(file, [{ start: 0, end, put: normalText(text, file) }]);
+  return { ...after, ends: after.ends.map((end, at) => ends[at] === "\r\n" ? "\r\n" : end) };
 }

@@ -1,10 +1,10 @@
 /** `tool-filesystem`: lets the model read, find and change files inside of the plan's grant. */
 import { FileAccess } from "../files/access.ts";
-import { editTool, writeTool, type Writing } from "./edit.ts";
+import { editTool, writeTool } from "./edit.ts";
 import { globTool, listTool } from "./list.ts";
 import { applyPatchTool } from "./patch.ts";
 import { readTool } from "./read.ts";
-import { FileLocks, type FileSettings, SeenFiles } from "./shared.ts";
+import { ChangeQueue, type FileSettings, SeenFiles, type Writing } from "./shared.ts";
 import {
   type Coordinator,
   type JsonObject,
@@ -71,7 +71,7 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   const seen = new SeenFiles();
   const tools = [readTool(access, settings, seen, coordinator), listTool(access), globTool(access)];
   if (!isNothing(permissions.write)) {
-    tools.push(...writingTools({ coordinator, access, seen, locks: new FileLocks() }, settings));
+    tools.push(...writingTools({ coordinator, access, seen, queue: new ChangeQueue() }, settings));
   }
   for (const tool of tools) await coordinator.mount("tools", tool, tool.name);
   return { name: module.id, version: module.version, provides: tools.map(({ name }) => name) };

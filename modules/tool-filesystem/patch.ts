@@ -1,25 +1,61 @@
 /**
  * The tool `apply_patch`: several files in one patch of the V4A form, with which some models were trained.
- * Lines are found by their text, not by numbers.
+ * Lines are found by their text, not by numbers, and only lines with `-` and `+` change the file.
  */
-import { FileError } from "../files/access.ts";
-import { previewOf, type Writing } from "./edit.ts";
-import { applyChanges, diffOf, type FileChange, fileFailure, readText } from "./shared.ts";
-import { defineTool, type Tool } from "preamp/base";
+import { FileError, isSameFile } from "../files/access.ts";
+import { decodeText } from "../files/encoding.ts";
+import type { LineChange } from "../files/line_changes.ts";
+import {
+  bytesOf,
+  lineAt,
+  linesOf,
+  replaced,
+  type Replacement,
+  startsOf,
+  type TextFile,
+  wholeLines,
+} from "../files/text_file.ts";
+import { planWrite } from "./edit.ts";
+import { fitted, LineMatcher, nearestLines } from "./match.ts";
+import {
+  type FileChange,
+  makeChanges,
+  type PlannedChanges,
+  previewOf,
+  readEntry,
+  readText,
+  shownFile,
+  type Writing,
+} from "./shared.ts";
+import { defineTool, isWithinFolder, type Tool } from "preamp/base";
 
-/** One part of an update: lines that are replaced by others. */
+/** A line of a change: of the file and kept, of the file and deleted, or new. */
+interface Row {
+  readonly mark: " " | "-" | "+";
+  readonly text: string;
+  /** Whether the line is empty, without a mark: models leave some between parts of a patch. */
+  readonly isBare: boolean;
+}
+
+/** One part of an update. */
 interface Chunk {
   /** Lines that stand before the part, each in its place; from `@@ …`. */
   readonly anchors: string[];
-  readonly old: string[];
-  readonly put: string[];
+  readonly rows: Row[];
   at_end: boolean;
 }
 
 type Operation =
-  | { readonly kind: "add"; readonly path: string; readonly lines: string[] }
+  | { readonly kind: "add"; readonly path: string; readonly lines: string[]; bare: number }
   | { readonly kind: "delete"; readonly path: string }
-  | { readonly kind: "update"; readonly path: string; move_to?: string; readonly chunks: Chunk[] };
+  | Update;
+
+interface Update {
+  readonly kind: "update";
+  readonly path: string;
+  move_to?: string;
+  readonly chunks: Chunk[];
+}
 
 /** Returns the tool. */
 export function applyPatchTool(writing: Writing): Tool {
@@ -36,31 +72,11 @@ export function applyPatchTool(writing: Writing): Tool {
       },
       risk: "medium",
       async execute({ patch }: { patch: string }) {
-        const { coordinator, access, seen, locks } = writing;
-        try {
-          const operations = parsePatch(patch);
-          const paths = await Promise.all(
-            pathsOf(operations).map(async (path) => (await access.writable(path)).path),
-          );
-          return await locks.run([...new Set(paths)].sort(), async () => {
-            const { changes, summary } = await planPatch(writing, operations);
-            return summary + await applyChanges(coordinator, access, changes, seen);
-          });
-        } catch (error) {
-          return fileFailure(error);
-        }
+        return await makeChanges(writing, () => planPatch(writing, parsePatch(patch)));
       },
     }),
     preview: ({ patch }) => previewOf(() => planPatch(writing, parsePatch(String(patch ?? "")))),
   };
-}
-
-function pathsOf(operations: readonly Operation[]): string[] {
-  return operations.flatMap((operation) =>
-    operation.kind === "update" && operation.move_to !== undefined
-      ? [operation.path, operation.move_to]
-      : [operation.path]
-  );
 }
 
 const HEADER = /^\*\*\* (Add|Delete|Update) File: (.+)$/;
@@ -90,199 +106,330 @@ export function parsePatch(patch: string): Operation[] {
 
 /** Adds a line to the last operation, or begins another one. Returns what is wrong, or null. */
 function addLine(operations: Operation[], line: string): string | null {
+  const last = operations.at(-1);
   // in an update, a line that begins with a space is one of the file
-  const header = HEADER.exec(operations.at(-1)?.kind === "update" ? line.trimEnd() : line.trim());
+  const header = HEADER.exec(last?.kind === "update" ? line.trimEnd() : line.trim());
   if (header) {
     const path = header[2]!.trim();
-    if (header[1] === "Add") operations.push({ kind: "add", path, lines: [] });
+    if (header[1] === "Add") operations.push({ kind: "add", path, lines: [], bare: 0 });
     else if (header[1] === "Delete") operations.push({ kind: "delete", path });
     else operations.push({ kind: "update", path, chunks: [] });
     return null;
   }
-  const last = operations.at(-1);
-  if (!last) return "must be *** Add File, *** Delete File or *** Update File";
-  if (last.kind === "delete") return "follows a deleted file";
-  if (last.kind === "add") {
-    if (!line.startsWith("+")) return "of a new file must begin with +";
-    last.lines.push(line.slice(1));
+  if (last?.kind === "update") return addUpdateLine(last, line);
+  if (line.trim() === "") {
+    if (last?.kind === "add") last.bare++;
     return null;
   }
-  return addUpdateLine(last, line);
+  if (!last) return "must be *** Add File, *** Delete File or *** Update File";
+  if (last.kind === "delete") return "follows a deleted file";
+  if (!line.startsWith("+")) return "of a new file must begin with +";
+  for (; last.bare > 0; last.bare--) last.lines.push("");
+  last.lines.push(line.slice(1));
+  return null;
 }
 
-function addUpdateLine(update: Operation & { kind: "update" }, line: string): string | null {
+function addUpdateLine(update: Update, line: string): string | null {
   const { chunks } = update;
+  let chunk = chunks.at(-1);
   const moved = /^\*\*\* Move to: (.+)$/.exec(line.trimEnd());
   if (moved) {
-    if (chunks.length > 0) return "must stand before the changes";
+    if (chunk) return "must stand before the changes";
     update.move_to = moved[1]!.trim();
     return null;
   }
-  let chunk = chunks.at(-1);
+  if (line === "" && !chunk) return null;
+  const begin = () => chunks.push(chunk = { anchors: [], rows: [], at_end: false });
   if (line.startsWith("@@")) {
-    const anchor = line.slice(2).trim().replace(/\s*@@$/, "");
-    const is_open = chunk !== undefined && chunk.old.length === 0 && chunk.put.length === 0;
-    if (!is_open) chunks.push(chunk = { anchors: [], old: [], put: [], at_end: false });
+    if (!chunk || !chunk.rows.every(({ isBare }) => isBare)) begin();
     // "-1,3 +1,4" of a unified diff is no line of the file
-    if (anchor !== "" && !/^-\d+(,\d+)? \+\d+(,\d+)?$/.test(anchor)) chunk!.anchors.push(anchor);
+    const anchor = line.slice(2).trim().replace(/^-\d+(,\d+)? \+\d+(,\d+)?(?: @@|$)/, "").replace(
+      /\s*@@$/,
+      "",
+    );
+    chunk!.rows.length = 0;
+    if (anchor.trim() !== "") chunk!.anchors.push(anchor.trim());
     return null;
   }
   if (line.trimEnd() === "*** End of File") {
     if (chunk) chunk.at_end = true;
     return chunk ? null : "follows no change";
   }
-  if (!chunk) chunks.push(chunk = { anchors: [], old: [], put: [], at_end: false });
-  const [mark, text] = [line[0] ?? " ", line.slice(1)];
+  if (!chunk) begin();
+  const mark = line[0] ?? " ";
   if (mark !== " " && mark !== "-" && mark !== "+") return "must begin with @@, space, - or +";
-  if (mark !== "+") chunk.old.push(text);
-  if (mark !== "-") chunk.put.push(text);
+  chunk!.rows.push({ mark, text: line.slice(1), isBare: line === "" });
   return null;
 }
 
 /** Works out the changes of a patch without making them. @throws {FileError} */
-async function planPatch(
-  { access, seen }: Writing,
-  operations: readonly Operation[],
-): Promise<{ changes: FileChange[]; summary: string }> {
+async function planPatch(writing: Writing, operations: readonly Operation[]): Promise<PlannedChanges> {
   const changes: FileChange[] = [];
   const parts: string[] = [];
-  const add = async (change: FileChange, word: string, before: string) => {
-    if (changes.some(({ real }) => real === change.real)) {
-      throw new FileError(`${change.path} is changed twice by the patch: make it one *** Update File`);
-    }
-    changes.push(change);
-    parts.push(`${word} ${access.display(change.real)}\n${await diffOf(before, change.after ?? "")}`);
-  };
   for (const operation of operations) {
-    const { path } = operation;
-    if (operation.kind === "add") {
-      const { path: real, info } = await access.writable(path);
-      const old = info === null ? null : await readText(access, path);
-      if (old) seen.check(real, old.info, path);
-      const after = operation.lines.map((line) => `${line}\n`).join("");
-      await add(
-        { path, real, before: old?.bytes ?? null, after },
-        old ? "Replaced" : "Created",
-        old?.text ?? "",
-      );
-      continue;
+    const planned = operation.kind === "add"
+      ? await planWrite(writing, operation.path, operation.lines.map((line) => `${line}\n`).join(""))
+      : operation.kind === "delete"
+      ? await planDelete(writing, operation.path)
+      : await planUpdate(writing, operation);
+    for (const { path, real, after } of planned.changes) {
+      for (const other of changes) {
+        if (other.real === real) {
+          throw new FileError(`${path} is changed twice by the patch: make it one *** Update File`);
+        }
+        const isBelow = isWithinFolder(other.real, real) || isWithinFolder(real, other.real);
+        if (isBelow && after !== null && other.after !== null) {
+          throw new FileError(`${path} and ${other.path} cannot both be files: one is below the other`);
+        }
+      }
     }
-    await access.writable(path);
-    const { text, bytes, info, real } = await readText(access, path);
-    seen.check(real, info, path);
-    if (operation.kind === "delete") {
-      await add({ path, real, before: bytes, after: null }, "Deleted", text);
-      continue;
-    }
-    const { move_to, chunks } = operation;
-    if (chunks.length === 0 && move_to === undefined) {
-      throw new FileError(`The patch changes nothing in ${path}`);
-    }
-    const after = updatedText(text, chunks, path);
-    if (move_to === undefined) {
-      await add({ path, real, before: bytes, after }, "Edited", text);
-      continue;
-    }
-    const target = await access.writable(move_to);
-    if (target.path === real) throw new FileError(`${move_to} is ${path} itself: leave out *** Move to`);
-    const old = target.info === null ? null : await readText(access, move_to);
-    if (old) seen.check(old.real, old.info, move_to);
-    // the new file is written before the old one is deleted
-    await add(
-      { path: move_to, real: target.path, before: old?.bytes ?? null, after },
-      `Moved ${access.display(real)} ${old ? "over" : "to"}`,
-      old?.text ?? text,
-    );
-    changes.push({ path, real, before: bytes, after: null });
+    changes.push(...planned.changes);
+    parts.push(planned.summary);
   }
   return { changes, summary: parts.join("\n") };
 }
 
-/** Returns a text with the changes of chunks, which follow each other in it. @throws {FileError} */
-export function updatedText(text: string, chunks: readonly Chunk[], path: string): string {
-  const newline = text.includes("\r\n") ? "\r\n" : "\n";
-  const lines = text.split(/\r?\n/);
-  const ends_with_newline = lines.at(-1) === "";
-  if (ends_with_newline) lines.pop();
-  const found: { readonly at: number; readonly count: number; readonly put: readonly string[] }[] = [];
-  let from = 0;
-  for (const { anchors, old, put, at_end } of chunks) {
-    let start = from;
-    for (const anchor of anchors) {
-      const at = find(lines, [anchor], start, false);
-      if (at < 0) throw new FileError(`The patch needs the line "${anchor}" in ${path}: it is not there`);
-      start = at + 1;
-    }
-    if (old.length === 0 && (anchors.length === 0 || at_end)) {
-      found.push({ at: lines.length, count: 0, put }); // later parts may be before it
-      continue;
-    }
-    const at = old.length === 0 ? start : find(lines, old, start, at_end);
-    if (at < 0) {
-      throw new FileError(`The patch does not match ${path}: these lines are not there:\n${old.join("\n")}`);
-    }
-    found.push({ at, count: old.length, put });
-    from = at + old.length;
-  }
-  const result: string[] = [];
-  let end = 0;
-  for (const { at, count, put } of found.toSorted((a, b) => a.at - b.at)) {
-    for (const line of lines.slice(end, at)) result.push(line);
-    for (const line of put) result.push(line);
-    end = at + count;
-  }
-  for (const line of lines.slice(end)) result.push(line);
-  return result.length === 0 ? "" : result.join(newline) + newline;
+async function planDelete(writing: Writing, path: string): Promise<PlannedChanges> {
+  const old = await readEntry(writing, path);
+  const name = writing.access.display(old.real);
+  if (old.isLink) return { changes: [{ ...old, after: null }], summary: `Deleted the link ${name}` };
+  const text = await decodeText(old.before);
+  const said = `Deleted ${name} (${old.info.size} bytes)`;
+  return {
+    changes: [{ ...old, after: null }],
+    summary: text === null ? said : await shownFile(said, linesOf(text.text).lines, [""]),
+  };
 }
 
-/** Forms in which lines are compared, the strictest first. */
-const FORMS: readonly ((line: string) => string)[] = [
-  (line) => line,
-  (line) => line.trimEnd(),
-  (line) => line.trim(),
-  (line) =>
-    line.trim().replace(/[\u2018-\u201b]/g, "'").replace(/[\u201c-\u201f]/g, '"').replace(
-      /[\u2010-\u2015\u2212]/g,
-      "-",
-    )
-      .replace(/[\u00a0\u2000-\u200a\u202f\u3000]/g, " "),
-];
-
-/** Returns where lines stand at or after `from`, preferably at the end with `at_end`; -1 if nowhere. */
-function find(lines: readonly string[], wanted: readonly string[], from: number, at_end: boolean): number {
-  const last = lines.length - wanted.length;
-  for (const form of FORMS) {
-    const sought = wanted.map(form);
-    if (at_end && last >= from && sought.every((line, index) => form(lines[last + index]!) === line)) {
-      return last;
-    }
-    const at = indexOfAll(lines, sought, from, form);
-    if (at >= 0) return at;
+async function planUpdate(writing: Writing, { path, chunks, move_to }: Update): Promise<PlannedChanges> {
+  const { access, seen } = writing;
+  if (chunks.length === 0) {
+    if (move_to === undefined) throw new FileError(`The patch changes nothing in ${path}`);
+    return await planMove(writing, path, move_to, null);
   }
-  return -1;
+  await access.writable(path);
+  const { file, bytes, info, real } = await readText(access, path);
+  seen.check(real, info, path);
+  const now = await updated(file, chunks, path);
+  const after = bytesOf(now, path);
+  if (move_to !== undefined) {
+    const { changes, summary } = await planMove(writing, path, move_to, after);
+    return { changes, summary: await shownFile(summary, file.lines, now.lines) };
+  }
+  return {
+    changes: [{ path, real, before: bytes, after }],
+    summary: await shownFile(`Edited ${access.display(real)}`, file.lines, now.lines),
+  };
+}
+
+/** Plans to move a file or a link itself; `after`: with other bytes. */
+async function planMove(
+  writing: Writing,
+  path: string,
+  move_to: string,
+  after: Uint8Array | null,
+): Promise<PlannedChanges> {
+  const { access } = writing;
+  const from = await readEntry(writing, path);
+  if (from.isLink && after !== null) {
+    throw new FileError(`${path} is a link: change the file that it leads to, or move it without changes`);
+  }
+  const to = await access.entry(move_to);
+  const over = to.info && await readEntry(writing, move_to);
+  if (to.path === from.real || over && isSameFile(over.info, from.info)) {
+    throw new FileError(`${move_to} is ${path} itself: leave out *** Move to`);
+  }
+  const { mode } = from.info;
+  const moved = {
+    path: move_to,
+    real: to.path,
+    before: over?.before ?? null,
+    isLink: from.isLink || over?.isLink === true,
+    ...(after === null
+      ? { after: from.before, from: from.real }
+      : { after, ...(mode === null ? {} : { mode }) }),
+  };
+  return {
+    changes: [moved, { ...from, after: null }],
+    summary: `Moved ${access.display(from.real)} ${over ? "over" : "to"} ${access.display(to.path)}` +
+      (over ? ` (which had ${over.info.size} bytes)` : ""),
+  };
+}
+
+/** A chunk with the lines that were found for it. */
+interface Placed extends Chunk {
+  readonly at: number;
+  readonly old: readonly string[];
+  /** Where the search began. */
+  readonly from: number;
+  /** Whether it is at the end of the file, as the patch says. */
+  readonly isFixed: boolean;
 }
 
 /**
- * Returns the first place of a list of lines at or after `from`; -1: nowhere. In linear time: after a
- * mismatch, lines that are known to match are not compared again (the algorithm of Knuth, Morris and Pratt).
+ * Resolves to a file with the changes of chunks, which follow each other in it.
+ *
+ * @throws {FileError} when one is not there, could be in several places, or cannot be fitted.
  */
-function indexOfAll(
-  lines: readonly string[],
-  sought: readonly string[],
-  from: number,
-  form: (line: string) => string,
-): number {
-  const back = [0];
-  for (let at = 1, length = 0; at < sought.length; at++) {
-    while (length > 0 && sought[at] !== sought[length]) length = back[length - 1]!;
-    if (sought[at] === sought[length]) length++;
-    back.push(length);
+export async function updated(file: TextFile, chunks: readonly Chunk[], path: string): Promise<TextFile> {
+  const places = new ChunkPlaces(wholeLines(file), path);
+  const first = places.first(chunks);
+  const last = places.last(first);
+  const result = await changed(file, first, path);
+  const other = first.find(({ at }, index) => at !== last[index]);
+  // which one of several is deleted may make no difference
+  if (
+    other &&
+    !isSameText(result, await changed(file, first.map((one, at) => ({ ...one, at: last[at]! })), path))
+  ) {
+    const lines = [other.at, last[first.indexOf(other)]!].map((line) => line + 1).join(" and ");
+    throw new FileError(
+      `These lines are in ${path} more than once (such as at lines ${lines}): add lines around them, or a ` +
+        `line above them after @@:\n${other.old.join("\n")}`,
+    );
   }
-  for (let at = from, length = 0; at < lines.length; at++) {
-    const line = form(lines[at]!);
-    while (length > 0 && line !== sought[length]) length = back[length - 1]!;
-    if (line === sought[length]) length++;
-    if (length === sought.length) return at - length + 1;
+  if (result.lines.join("\n") === file.lines.join("\n")) {
+    throw new FileError(`The patch changes nothing in ${path}`);
   }
-  return -1;
+  return result;
+}
+
+function isSameText(one: TextFile, other: TextFile): boolean {
+  const textOf = ({ lines, ends }: TextFile) => lines.map((line, at) => line + ends[at]).join("");
+  return textOf(one) === textOf(other);
+}
+
+async function changed(file: TextFile, placed: readonly Placed[], path: string): Promise<TextFile> {
+  const starts = startsOf(file.lines);
+  const length = starts.at(-1)! + file.lines.at(-1)!.length;
+  const replacements: Replacement[] = [];
+  for (const { rows, at: place, old } of placed) {
+    const changes = changesOf(rows);
+    const now = rows.filter(({ mark }) => mark !== "-").map(({ text }) => text);
+    const lines = fitted(wholeLines(file), place, { old, now, changes, name: "The patch" }, path);
+    for (const [index, { at, count }] of changes.entries()) {
+      const put = lines[index]!;
+      const [first, next] = [starts[place + at], starts[place + at + count]];
+      if (next !== undefined) {
+        replacements.push({
+          start: first!,
+          end: next,
+          put: put.map((line) => `${line}\n`).join(""),
+        });
+      } // the last line has no line end, and so has what takes its place or follows it
+      else if (count > 0) replacements.push({ start: first!, end: length, put: put.join("\n") });
+      else replacements.push({ start: length, end: length, put: `\n${put.join("\n")}` });
+    }
+  }
+  return await replaced(file, replacements.toSorted((a, b) => a.start - b.start));
+}
+
+/** Returns the changes of a chunk: lines with `-` and `+` that follow each other. */
+function changesOf(rows: readonly Row[]): LineChange[] {
+  const changes: { at: number; count: number; put: number }[] = [];
+  let [at, isOpen] = [0, false];
+  for (const { mark } of rows) {
+    if (mark === " ") at++;
+    else {
+      if (!isOpen) changes.push({ at, count: 0, put: 0 });
+      if (mark === "+") changes.at(-1)!.put++;
+      else {
+        changes.at(-1)!.count++;
+        at++;
+      }
+    }
+    isOpen = mark !== " ";
+  }
+  return changes;
+}
+
+/** Finds the chunks of an update in the lines of a file. */
+class ChunkPlaces {
+  readonly #lines: readonly string[];
+  readonly #matcher: LineMatcher;
+  readonly #path: string;
+
+  constructor(lines: readonly string[], path: string) {
+    this.#lines = lines;
+    this.#matcher = new LineMatcher(lines);
+    this.#path = path;
+  }
+
+  /** Returns the first place of each chunk after those before it. @throws {FileError} */
+  first(chunks: readonly Chunk[]): Placed[] {
+    let from = 0;
+    return chunks.map((chunk) => {
+      const anchors = chunk.anchors.map((anchor) => this.#matcher.placesOf([anchor], from));
+      const start = anchors.length === 0 ? from : startAfter(anchors, firstFrom(anchors[0]!, from));
+      if (start === undefined) {
+        throw new FileError(
+          `The patch needs these lines of its @@ in ${this.#path}, where they are not, or not in this order: ` +
+            chunk.anchors.join(", "),
+        );
+      }
+      const bare = chunk.rows.map(({ isBare }) => isBare);
+      const trimmed = chunk.rows.slice(Math.max(0, bare.indexOf(false)), bare.lastIndexOf(false) + 1);
+      for (const rows of [chunk.rows, trimmed]) {
+        const old = oldLines(rows);
+        const placed = { ...chunk, rows, old, from };
+        // without a place of its own it is at the end, and later chunks may be before it
+        if (old.length === 0 && (anchors.length === 0 || chunk.at_end)) {
+          return { ...placed, at: this.#lines.length, isFixed: true };
+        }
+        const places = old.length === 0 ? [start] : this.#matcher.placesOf(old, start);
+        const end = this.#lines.length - old.length;
+        const isFixed = chunk.at_end && end >= start && places.includes(end);
+        const at = isFixed ? end : firstFrom(places, start);
+        if (at === undefined) continue;
+        from = at + old.length;
+        return { ...placed, at, isFixed };
+      }
+      const lines = oldLines(trimmed);
+      throw new FileError(
+        `The patch does not match ${this.#path}: these lines are not there:\n${lines.join("\n")}\n` +
+          `The nearest lines are:\n${nearestLines(this.#lines, lines)}`,
+      );
+    });
+  }
+
+  /** Returns the last place of each chunk before those after it. */
+  last(placed: readonly Placed[]): number[] {
+    let limit = this.#lines.length;
+    return placed.toReversed().map(({ anchors, old, at, from, isFixed }) => {
+      if (isFixed) {
+        if (old.length > 0) limit = at;
+        return at;
+      }
+      const places = old.length === 0 ? null : this.#matcher.placesOf(old, at);
+      const lists = anchors.map((anchor) => this.#matcher.placesOf([anchor], from));
+      for (const place of (lists[0] ?? places!).toReversed()) {
+        const start = lists.length === 0 ? place : startAfter(lists, place);
+        const found = start === undefined || places === null ? start : firstFrom(places, start);
+        if (found === undefined || found + old.length > limit) continue;
+        limit = place;
+        return found;
+      }
+      return at;
+    }).reverse();
+  }
+}
+
+function oldLines(rows: readonly Row[]): string[] {
+  return rows.filter(({ mark }) => mark !== "+").map(({ text }) => text);
+}
+
+/** Returns the line after several lines, each found after the one before; undefined: one is missing. */
+function startAfter(lists: readonly (readonly number[])[], first: number | undefined): number | undefined {
+  return lists.slice(1).reduce(
+    (start, places) => {
+      const place = start === undefined ? undefined : firstFrom(places, start);
+      return place === undefined ? undefined : place + 1;
+    },
+    first === undefined ? undefined : first + 1,
+  );
+}
+
+/** Returns the first of ascending places that is at or after `start`. */
+function firstFrom(places: readonly number[], start: number): number | undefined {
+  return places[0]! >= start ? places[0] : places[lineAt(places, start - 1) + 1];
 }

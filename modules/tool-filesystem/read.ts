@@ -1,7 +1,10 @@
 /** The tool `read`: lines of a text file, an image, or the entries of a folder. */
 import type { CheckedFile, FileAccess } from "../files/access.ts";
-import { FileError } from "../files/access.ts";
-import { fileFailure, type FileSettings, pathOf, type SeenFiles } from "./shared.ts";
+import { FileError, readUpTo } from "../files/access.ts";
+import { decodeText, UTF_8 } from "../files/encoding.ts";
+import { numberedLine } from "../files/line_changes.ts";
+import { notText, separatorOf } from "../files/text_file.ts";
+import { fileFailure, type FileSettings, MAX_EDITED_BYTES, pathOf, type SeenFiles } from "./shared.ts";
 import { listFolder, nearNames } from "./list.ts";
 import {
   type Coordinator,
@@ -16,9 +19,6 @@ import {
 /** Bytes that are read to count the lines of a file. */
 const MAX_COUNTED_BYTES = 256 * 1024 * 1024;
 const CHUNK_BYTES = 256 * 1024;
-/** Bytes in which a NUL means that the file is no text. */
-const SNIFFED_BYTES = 8192;
-const NEWLINE = 10;
 
 /** Returns the tool. */
 export function readTool(
@@ -74,14 +74,16 @@ async function readOutput(
   settings: FileSettings,
 ): Promise<string> {
   const read = coordinator.getCapability("tool-bash.output");
-  const lines = new LineWindow(wanted, settings);
+  const lines = new LineWindow(wanted, settings, "\n");
+  const decoder = new TextDecoder();
   for (let at = 0;;) {
     const page: unknown = typeof read === "function" ? await read(name, at) : null;
     if (!isObject(page)) throw new FileError(`${name} is not kept, or not any longer: run the command again`);
     const chunk = Uint8Array.fromBase64(String(page.base64));
-    lines.add(chunk);
     at += chunk.length;
-    if (chunk.length === 0 || at >= Number(page.bytes)) return lines.text(name, false);
+    const isLast = chunk.length === 0 || at >= Number(page.bytes);
+    lines.add(decoder.decode(chunk, { stream: !isLast }));
+    if (isLast) return lines.text(name);
   }
 }
 
@@ -100,58 +102,64 @@ async function readFile(
 ): Promise<unknown> {
   const { file, checked } = await access.open(path);
   try {
-    const first = new Uint8Array(CHUNK_BYTES);
-    const count = await file.read(first) ?? 0;
-    const head = first.subarray(0, count);
-    if (imageBlock(head.subarray(0, 12))) return await imageOf(access, path, checked);
-    if (head.subarray(0, SNIFFED_BYTES).includes(0)) {
-      throw new FileError(`${path} is a binary file of ${checked.info.size} bytes`);
-    }
-    const lines = new LineWindow(wanted, settings);
-    lines.add(head);
-    let read = count;
-    while (read < MAX_COUNTED_BYTES) {
+    const head = await readUpTo(file, MAX_EDITED_BYTES);
+    if (imageBlock(head.bytes.subarray(0, 12))) return await imageOf(access, path, checked);
+    const decoded = await decodeText(head.bytes, !head.isWhole);
+    if (decoded === null) throw notText(path, Math.max(checked.info.size, head.bytes.length));
+    const { text, encoding: { name } } = decoded;
+    const lines = new LineWindow(wanted, settings, separatorOf(text));
+    const decoder = new TextDecoder(name);
+    let part = head;
+    for (let read = 0;; part = await readUpTo(file, CHUNK_BYTES)) {
       signal?.throwIfAborted();
-      const chunk = new Uint8Array(CHUNK_BYTES);
-      const more = await file.read(chunk);
-      if (more === null) break;
-      read += more;
-      lines.add(chunk.subarray(0, more));
+      lines.add(decoder.decode(part.bytes, { stream: !part.isWhole }));
+      read += part.bytes.length;
+      if (part.isWhole || read >= MAX_COUNTED_BYTES) break;
     }
+    lines.isCut = !part.isWhole;
     seen.note(checked.path, checked.info);
-    return lines.text(path, read >= MAX_COUNTED_BYTES);
+    return lines.text(path, [
+      ...name === UTF_8.name ? [] : [`encoded as ${name}`],
+      ...head.isWhole ? [] : [`\ufffd may stand for bytes that are not ${name}`],
+    ]);
   } finally {
     file.close();
   }
 }
 
-/** Collects the wanted lines of a file that is read in chunks, and counts all. */
+/** Collects the wanted lines of a text that comes in chunks, and counts all. */
 class LineWindow {
+  /** Whether more lines follow that are not counted. */
+  isCut = false;
   readonly #first: number;
   readonly #last: number;
   readonly #settings: FileSettings;
-  /** Bytes of each wanted line, up to the most that is shown of one. */
-  readonly #lines: Uint8Array[] = [];
+  readonly #separator: string;
+  /** The wanted lines, up to the most that is shown of one. */
+  readonly #lines: string[] = [];
   #line = 1;
   #bytes = 0;
-  #open: number[] = [];
-  #open_length = 0;
+  #open = "";
+  /** Whether the last line has no line end, and begins here. */
+  #isOpen = false;
   /** Whether a line of the window was left out because of the bytes. */
-  #full = false;
+  #isFull = false;
 
-  constructor({ offset, limit }: Wanted, settings: FileSettings) {
+  constructor({ offset, limit }: Wanted, settings: FileSettings, separator: string) {
     this.#first = offset;
     this.#last = offset + Math.min(limit ?? Infinity, settings.max_read_lines) - 1;
     this.#settings = settings;
+    this.#separator = separator;
   }
 
-  add(chunk: Uint8Array): void {
-    let from = 0;
-    while (from < chunk.length) {
-      const at = chunk.indexOf(NEWLINE, from);
+  add(chunk: string): void {
+    for (let from = 0; from < chunk.length;) {
+      const at = chunk.indexOf(this.#separator, from);
       const to = at < 0 ? chunk.length : at;
-      if (this.#wants()) this.#keep(chunk.subarray(from, to));
-      this.#open_length += to - from;
+      // one more than is shown, and the first half of a line end
+      const room = this.#settings.max_line_chars + 2 - this.#open.length;
+      if (this.#wants()) this.#open += chunk.slice(from, Math.min(to, from + Math.max(0, room)));
+      this.#isOpen = true;
       if (at < 0) return;
       this.#end();
       from = at + 1;
@@ -159,44 +167,39 @@ class LineWindow {
   }
 
   #wants(): boolean {
-    return this.#line >= this.#first && this.#line <= this.#last && !this.#full;
-  }
-
-  #keep(part: Uint8Array): void {
-    const room = this.#settings.max_line_chars * 4 - this.#open.length; // a character has at most 4 bytes
-    for (const byte of room < part.length ? part.subarray(0, Math.max(0, room)) : part) this.#open.push(byte);
+    return this.#line >= this.#first && this.#line <= this.#last && !this.#isFull;
   }
 
   #end(): void {
     if (this.#wants()) {
-      this.#lines.push(new Uint8Array(this.#open));
-      this.#bytes += this.#open.length + 1;
-      this.#full = this.#bytes >= this.#settings.max_read_bytes;
+      this.#lines.push(this.#open.replace(/\r$/, ""));
+      this.#bytes += new TextEncoder().encode(this.#open).length + 1;
+      this.#isFull = this.#bytes >= this.#settings.max_read_bytes;
     }
-    this.#open = [];
-    this.#open_length = 0;
+    this.#open = "";
+    this.#isOpen = false;
     this.#line++;
   }
 
-  text(path: string, cut: boolean): string {
-    if (this.#open_length > 0) this.#end();
+  /** Returns the numbered lines, with notes about the file. @throws {FileError} when it has fewer lines. */
+  text(path: string, notes: readonly string[] = []): string {
+    if (this.#isOpen) this.#end();
     const total = this.#line - 1;
     const last = this.#first + this.#lines.length - 1;
     if (total === 0) return `${path} is empty`;
     if (this.#lines.length === 0) {
       throw new FileError(`${path} has ${total} lines: offset must be at most that`);
     }
-    const decoder = new TextDecoder();
-    const { max_line_chars } = this.#settings;
-    const numbered = this.#lines.map((bytes, index) => {
-      const line = decoder.decode(bytes).replace(/\r$/, "");
-      const shown = line.length > max_line_chars ? `${line.slice(0, max_line_chars)} […]` : line;
-      return `${String(this.#first + index).padStart(6)}\t${shown}`;
-    });
-    if (this.#first === 1 && last === total) return numbered.join("\n");
-    const of = `${cut ? "more than " : ""}${total}`;
-    const next = last < total ? `; continue with offset ${last + 1}` : "";
-    return `${numbered.join("\n")}\n(lines ${this.#first}-${last} of ${of}${next})`;
+    const numbered = this.#lines.map((line, index) =>
+      numberedLine(line, this.#first + index, this.#settings.max_line_chars)
+    );
+    const said = [...notes];
+    if (this.#first > 1 || last < total) {
+      const of = `${this.isCut ? "more than " : ""}${total}`;
+      const next = last < total ? `; continue with offset ${last + 1}` : "";
+      said.unshift(`lines ${this.#first}-${last} of ${of}${next}`);
+    }
+    return [...numbered, ...said.length === 0 ? [] : [`(${said.join("; ")})`]].join("\n");
   }
 }
 

@@ -1,5 +1,7 @@
 /** What the tools of this module share: settings, the files that were read, and writing with its diff. */
-import { type FileAccess, FileError } from "../files/access.ts";
+import { type AppliedChange, type FileAccess, FileError } from "../files/access.ts";
+import { shownChange } from "../files/line_changes.ts";
+import { parseTextFile, type TextFile } from "../files/text_file.ts";
 import { type Coordinator, type JsonObject, toolFailure } from "preamp/base";
 
 /** Settings of the module, with defaults filled in. */
@@ -40,19 +42,22 @@ function identityOf({ ino, size, mtime }: Deno.FileInfo): string {
   return `${ino} ${size} ${mtime?.getTime()}`;
 }
 
-/** Runs one change of a file at a time. */
-export class FileLocks {
-  readonly #last = new Map<string, Promise<unknown>>();
+/** What the tools that write share. */
+export interface Writing {
+  readonly coordinator: Coordinator;
+  readonly access: FileAccess;
+  readonly seen: SeenFiles;
+  readonly queue: ChangeQueue;
+}
 
-  async run<T>(paths: readonly string[], body: () => Promise<T>): Promise<T> {
-    const before = paths.map((path) => this.#last.get(path));
-    const turn = Promise.allSettled(before).then(body);
-    for (const path of paths) this.#last.set(path, turn);
-    try {
-      return await turn;
-    } finally {
-      for (const path of paths) if (this.#last.get(path) === turn) this.#last.delete(path);
-    }
+/** Makes one call's changes at a time, so that each is planned on what the one before has left. */
+export class ChangeQueue {
+  #last: Promise<unknown> = Promise.resolve();
+
+  async run<T>(body: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(body);
+    this.#last = turn.catch(() => {}); // the caller gets it
+    return await turn;
   }
 }
 
@@ -69,67 +74,91 @@ export function fileFailure(error: unknown): unknown {
   throw error;
 }
 
-/** Reads a text file to change it. @throws {FileError} also when it is not UTF-8. */
+/** Reads a text file to change it. @throws {FileError} also when it is no text. */
 export async function readText(
   access: FileAccess,
   path: string,
-): Promise<{ text: string; bytes: Uint8Array; info: Deno.FileInfo; real: string }> {
+): Promise<{ file: TextFile; bytes: Uint8Array; info: Deno.FileInfo; real: string }> {
+  const { bytes, checked: { info, path: real } } = await access.read(path, MAX_EDITED_BYTES);
+  return { file: await parseTextFile(bytes, path), bytes, info, real };
+}
+
+/** A file of any bytes, or a link itself, which has no bytes. */
+export type Entry =
+  & Pick<FileChange, "path" | "real">
+  & { readonly info: Deno.FileInfo }
+  & (
+    | { readonly isLink: true; readonly before: null }
+    | { readonly isLink: false; readonly before: Uint8Array }
+  );
+
+/** Reads a file or a link to delete, move or replace it. @throws {FileError} when it is missing. */
+export async function readEntry({ access, seen }: Writing, path: string): Promise<Entry> {
+  const { path: real, info } = await access.entry(path);
+  if (info === null) throw new FileError(`${path} does not exist`);
+  if (info.isSymlink) return { path, real, info, isLink: true, before: null };
   const { bytes, checked } = await access.read(path, MAX_EDITED_BYTES);
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-    return { text, bytes, info: checked.info, real: checked.path };
-  } catch {
-    throw new FileError(`${path} is not UTF-8 text`);
-  }
+  seen.check(real, checked.info, path);
+  return { path, real, info: checked.info, isLink: false, before: bytes };
 }
 
-/** A file as it will be; null: it is deleted. */
-export interface FileChange {
-  /** As the model named it. */
-  readonly path: string;
-  /** Real path. */
-  readonly real: string;
+/** A change of a file, with what undo needs. */
+export interface FileChange extends AppliedChange {
+  /** Bytes of the file that is there; null: none, or a link. */
   readonly before: Uint8Array | null;
-  readonly after: string | null;
+  /** Whether a link itself is deleted, moved or replaced. */
+  readonly isLink?: boolean;
 }
 
-/** Writes changes, each after its undo is stored; resolves to a note for the result, usually empty. */
-export async function applyChanges(
-  coordinator: Coordinator,
-  access: FileAccess,
-  changes: readonly FileChange[],
-  seen: SeenFiles,
-): Promise<string> {
-  const notes: string[] = [];
-  for (const { path, real, before, after } of changes) {
-    const bytes = after === null ? null : new TextEncoder().encode(after);
-    const refused = await storeUndo(coordinator, real, before, bytes);
-    if (refused !== null) notes.push(`${path} cannot be undone: ${refused}`);
-    if (bytes === null) {
-      await access.remove(path);
-      seen.forget(real);
-    } else {
-      const written = await access.replace(path, bytes);
-      seen.note(written, await Deno.lstat(written));
-    }
+/** Changes that are made together or not at all. */
+export interface PlannedChanges {
+  readonly changes: readonly FileChange[];
+  /** What was done, with the diff. */
+  readonly summary: string;
+}
+
+/** Plans and makes the changes of a call, while no other call does. */
+export async function makeChanges(writing: Writing, plan: () => Promise<PlannedChanges>): Promise<unknown> {
+  const { coordinator, access, seen, queue } = writing;
+  try {
+    return await queue.run(async () => {
+      const { changes, summary } = await plan();
+      const notes: string[] = [];
+      for (const change of changes) {
+        const refused = change.isLink ? "it is a link" : await storeUndo(coordinator, change);
+        if (refused !== null) notes.push(`${change.path} cannot be undone: ${refused}`);
+      }
+      await access.apply(changes);
+      for (const { real, after } of changes) {
+        if (after === null) seen.forget(real);
+        else seen.note(real, await Deno.lstat(real));
+      }
+      return notes.length === 0 ? summary : `${summary}\n(${notes.join("; ")})`;
+    });
+  } catch (error) {
+    return fileFailure(error);
   }
-  return notes.length === 0 ? "" : `\n(${notes.join("; ")})`;
+}
+
+/** Resolves to what a call would do, for the person who is asked; its refusal, if it would be refused. */
+export async function previewOf(plan: () => Promise<PlannedChanges>): Promise<string> {
+  try {
+    return (await plan()).summary;
+  } catch (error) {
+    if (error instanceof FileError) return error.message;
+    throw error;
+  }
 }
 
 /** Stores a file's bytes from before a change with the run. Resolves to why not, or null. */
-async function storeUndo(
-  coordinator: Coordinator,
-  path: string,
-  before: Uint8Array | null,
-  after: Uint8Array | null,
-): Promise<string | null> {
+async function storeUndo(coordinator: Coordinator, change: FileChange): Promise<string | null> {
   const keep = coordinator.getCapability("session.keep_before");
   if (typeof keep !== "function") return null;
   const answer: unknown = await keep(
     {
-      path,
-      before: before?.toBase64() ?? null,
-      after_sha256: after === null ? null : await sha256(after),
+      path: change.real,
+      before: change.before?.toBase64() ?? null,
+      after_sha256: change.after === null ? null : await sha256(change.after),
     } satisfies JsonObject,
   );
   return typeof answer === "string" ? answer : null;
@@ -139,34 +168,12 @@ async function sha256(bytes: Uint8Array): Promise<string> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes.slice())).toHex();
 }
 
-const CONTEXT_LINES = 3;
-const MAX_DIFF_CHARS = 20_000;
-
-/**
- * Returns the difference of two texts as a unified diff without file names. Only the part between the common
- * beginning and end is compared, so that a small change of a large file costs little.
- */
-export async function diffOf(before: string, after: string): Promise<string> {
-  const [old, now] = [before.split("\n"), after.split("\n")];
-  let start = 0;
-  while (start < old.length && start < now.length && old[start] === now[start]) start++;
-  let end = 0;
-  while (
-    end < old.length - start && end < now.length - start &&
-    old[old.length - 1 - end] === now[now.length - 1 - end]
-  ) end++;
-  const from = Math.max(0, start - CONTEXT_LINES);
-  const rest = Math.max(0, end - CONTEXT_LINES);
-  const { structuredPatch } = await import("diff");
-  const middle = (lines: string[]) => lines.slice(from, lines.length - rest).join("\n");
-  const patch = structuredPatch("", "", middle(old), middle(now), "", "", {
-    context: CONTEXT_LINES,
-    timeout: 200, // milliseconds, in which nothing else runs
-  });
-  if (!patch) return `(${now.length - old.length} lines more, too different to show)`;
-  const text = patch.hunks.map(({ oldStart, oldLines, newStart, newLines, lines }) => {
-    const shown = lines.filter((line) => !line.startsWith("\\"));
-    return [`@@ -${oldStart + from},${oldLines} +${newStart + from},${newLines} @@`, ...shown].join("\n");
-  }).join("\n");
-  return text.length <= MAX_DIFF_CHARS ? text : `${text.slice(0, MAX_DIFF_CHARS)}\n[… diff cut]`;
+/** Resolves to what was done to a file, with the diff. */
+export async function shownFile(
+  said: string,
+  before: readonly string[],
+  after: readonly string[],
+): Promise<string> {
+  const { diff } = await shownChange(before, after);
+  return diff === "" ? said : `${said}\n${diff}`;
 }

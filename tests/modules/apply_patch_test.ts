@@ -2,7 +2,7 @@
 import type { JsonObject } from "preamp";
 import { TestCoordinator } from "preamp/testing";
 import * as filesystem from "../../modules/tool-filesystem/mod.ts";
-import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
 
 type Files = Readonly<Record<string, string>>;
@@ -62,10 +62,10 @@ const CASES: Readonly<Record<string, Case>> = {
     patch: ["*** Update File: a", "*** Move to: b"],
     after: { b: "1\n" },
   },
-  "ends a file with a newline": {
+  "leaves the end of a file without a newline": {
     before: { a: "1\n2" },
     patch: ["*** Update File: a", "@@", "-2", "+two"],
-    after: { a: "1\ntwo\n" },
+    after: { a: "1\ntwo" },
   },
   "changes the end of a file": {
     before: { a: "x\ny\nx\n" },
@@ -86,6 +86,102 @@ const CASES: Readonly<Record<string, Case>> = {
     before: { a: "*** Delete File: b\n1\n", b: "x\n" },
     patch: ["*** Update File: a", "@@", " *** Delete File: b", "-1", "+2"],
     after: { a: "*** Delete File: b\n2\n", b: "x\n" },
+  },
+  "changes only the lines of its hunks, with the line ends of their place": {
+    before: { a: "h\r\nb\nc\nd\ne" },
+    patch: ["*** Update File: a", "@@", " b", "-c", "+C", "+D", " d"],
+    after: { a: "h\r\nb\nC\nD\nd\ne" },
+  },
+  "keeps a byte order mark": {
+    before: { a: "\ufeffone\ntwo\n" },
+    patch: ["*** Update File: a", "@@", "-one", "+1", " two"],
+    after: { a: "\ufeff1\ntwo\n" },
+  },
+  "keeps context lines as the file has them, and fits new ones to their indentation": {
+    before: { a: "def f():\n\tif x:\n\t\ta()\n\tb()\n" },
+    patch: [
+      "*** Update File: a",
+      "@@",
+      " def f():",
+      "     if x:",
+      "-        a()",
+      "+        a(1)",
+      "     b()",
+    ],
+    after: { a: "def f():\n\tif x:\n\t\ta(1)\n\tb()\n" },
+  },
+  "leaves out blank lines between its parts": {
+    before: { a: "1\n2\n3\n", b: "1\n", c: "x\n" },
+    patch: [
+      "",
+      "*** Update File: a",
+      "",
+      "@@",
+      "-1",
+      "+one",
+      "",
+      "@@",
+      "-3",
+      "+three",
+      "",
+      "*** Delete File: c",
+      "",
+      "*** Add File: d",
+      "+d",
+      "",
+      "+e",
+      "",
+      "*** Update File: b",
+      "-1",
+      "+2",
+      "",
+    ],
+    after: { a: "one\n2\nthree\n", b: "2\n", d: "d\n\ne\n" },
+  },
+  "deletes the last line, and adds one to a file without a newline": {
+    before: { a: "1\n2", b: "1" },
+    patch: ["*** Update File: a", "@@", " 1", "-2", "*** Update File: b", "@@", "+2"],
+    after: { a: "1\n", b: "1\n2" },
+  },
+  "fills an empty file, and empties one": {
+    before: { a: "", b: "1\n" },
+    patch: ["*** Update File: a", "@@", "+1", "*** Update File: b", "@@", "-1"],
+    after: { a: "1\n", b: "" },
+  },
+  "takes the lines of repeated context that only one order allows": {
+    before: { a: "a\nb\na\nb\n" },
+    patch: ["*** Update File: a", "@@", " a", "-b", "+1", "@@", " a", "-b", "+2"],
+    after: { a: "a\n1\na\n2\n" },
+  },
+  "takes the lines after the line of @@": {
+    before: { a: "f\n x\ng\n x\nh\n x\n" },
+    patch: ["*** Update File: a", "@@ -3,2 +3,2 @@ g", "- x", "+ y"],
+    after: { a: "f\n x\ng\n y\nh\n x\n" },
+  },
+  "deletes one of equal lines": {
+    before: { a: "x\nx\nx\n" },
+    patch: ["*** Update File: a", "@@", "-x"],
+    after: { a: "x\nx\n" },
+  },
+  "refuses lines that are there twice": {
+    before: { a: "a\nb\n-\na\nb\n" },
+    patch: ["*** Update File: a", "@@", " a", "-b", "+1"],
+    after: /more than once \(such as at lines 1 and 4\)/,
+  },
+  "refuses lines whose @@ line is there twice": {
+    before: { a: "f\n x\nf\n x\n" },
+    patch: ["*** Update File: a", "@@ f", "- x", "+ y"],
+    after: /more than once/,
+  },
+  "refuses an indentation that is not certain": {
+    before: { a: "\tf()\n\t\tg()\n" },
+    patch: ["*** Update File: a", "@@", " f()", "-  g()", "+      h()"],
+    after: /which indentation this line has in the file is not certain/,
+  },
+  "refuses a file below another one": {
+    before: { a: "1\n" },
+    patch: ["*** Update File: a", "-1", "+2", "*** Add File: x", "+1", "*** Add File: x/y", "+2"],
+    after: /x\/y and x cannot both be files/,
   },
   "refuses an empty patch": { before: { a: "1\n" }, patch: [], after: /names no file/ },
   "refuses an update without changes": {
@@ -131,23 +227,117 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 for (const [name, { before, patch, after }] of Object.entries(CASES)) {
-  Deno.test(`apply_patch ${name}`, async () => {
-    await using folder = await temporaryFolder();
-    for (const [path, text] of Object.entries(before)) {
-      await Deno.mkdir(`${folder.path}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
-      await Deno.writeTextFile(`${folder.path}/${path}`, text);
-    }
-    const coordinator = new TestCoordinator({ permissions: { read: [folder.path], write: [folder.path] } });
-    await filesystem.mount(coordinator, { dialect: "patch" });
-    const input = { patch: ["*** Begin Patch", ...patch, "*** End Patch"].join("\n") };
-    const result = await coordinator.tools.apply_patch!.execute(input) as string | JsonObject;
-    if (after instanceof RegExp) {
-      assert(typeof result !== "string", String(result));
-      assertMatch(JSON.stringify(result.error), after);
-    } else assert(typeof result === "string", JSON.stringify(result));
-    assertEquals(await filesIn(folder.path), after instanceof RegExp ? before : after);
+  Deno.test(`apply_patch ${name}`, () =>
+    withPatches(async ({ folder, apply }) => {
+      for (const [path, text] of Object.entries(before)) {
+        await Deno.mkdir(`${folder}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
+        await Deno.writeTextFile(`${folder}/${path}`, text);
+      }
+      const result = await apply(...patch);
+      if (after instanceof RegExp) {
+        assert(typeof result !== "string", String(result));
+        assertMatch(String((result.error as JsonObject).message), after);
+      } else assert(typeof result === "string", JSON.stringify(result));
+      assertEquals(await filesIn(folder), after instanceof RegExp ? before : after);
+    }));
+}
+
+interface Patches {
+  readonly folder: string;
+  apply(...lines: string[]): Promise<string | JsonObject>;
+}
+
+async function withPatches(use: (patches: Patches) => Promise<void>): Promise<void> {
+  await using folder = await temporaryFolder();
+  const coordinator = new TestCoordinator({ permissions: { read: [folder.path], write: [folder.path] } });
+  await filesystem.mount(coordinator, { dialect: "patch" });
+  await use({
+    folder: folder.path,
+    apply: async (...lines) => {
+      const patch = ["*** Begin Patch", ...lines, "*** End Patch"].join("\n");
+      return await coordinator.tools.apply_patch!.execute({ patch }) as string | JsonObject;
+    },
   });
 }
+
+Deno.test("apply_patch deletes and moves links themselves, files that are no text, and keeps modes", () =>
+  withPatches(async ({ folder, apply }) => {
+    const mode = async (name: string) => (await Deno.lstat(`${folder}/${name}`)).mode! & 0o7777;
+    await Deno.writeTextFile(`${folder}/rules.md`, "rules\n");
+    for (const name of ["one.md", "two.md", "dangling"]) {
+      await Deno.symlink(name === "dangling" ? "none" : "rules.md", `${folder}/${name}`);
+    }
+    await Deno.writeFile(`${folder}/a.png`, new Uint8Array([0x89, 0x50, 0, 0xff]));
+    await Deno.writeFile(`${folder}/b.png`, new Uint8Array([0x89, 0x50, 0, 0xff]), { mode: 0o640 });
+    await Deno.writeTextFile(`${folder}/run.sh`, "#!/bin/sh\necho 1\n", { mode: 0o755 });
+    const result = await apply(
+      "*** Delete File: one.md",
+      "*** Update File: two.md",
+      "*** Move to: three.md",
+      "*** Delete File: dangling",
+      "*** Delete File: a.png",
+      "*** Update File: b.png",
+      "*** Move to: img/b.png",
+      "*** Update File: run.sh",
+      "*** Move to: bin/run.sh",
+      "-echo 1",
+      "+echo 2",
+    );
+    assertMatch(String(result), /Deleted the link one\.md[^]*one\.md cannot be undone: it is a link/);
+    const names = await Array.fromAsync(Deno.readDir(folder), ({ name }) => name);
+    assertEquals(names.sort(), ["bin", "img", "rules.md", "three.md"]);
+    assertEquals(await Deno.readLink(`${folder}/three.md`), "rules.md");
+    assertEquals([await mode("img/b.png"), await mode("bin/run.sh")], [0o640, 0o755]);
+    // a change through a link leaves the link
+    await apply("*** Update File: three.md", "-rules", "+more rules");
+    assertEquals(await Deno.readTextFile(`${folder}/rules.md`), "more rules\n");
+    assert((await Deno.lstat(`${folder}/three.md`)).isSymlink);
+    assertMatch(
+      JSON.stringify(await apply("*** Update File: three.md", "*** Move to: four.md", "-more rules", "+x")),
+      /three\.md is a link: change the file that it leads to/,
+    );
+  }));
+
+Deno.test("apply_patch takes back all files when the disk refuses one of them", () =>
+  withPatches(async ({ folder, apply }) => {
+    await Deno.writeTextFile(`${folder}/a.sh`, "1\n", { mode: 0o755 });
+    await Deno.link(`${folder}/a.sh`, `${folder}/other name`);
+    for (const name of ["moved", "gone", "over"]) await Deno.writeTextFile(`${folder}/${name}`, `${name}\n`);
+    await Deno.symlink("gone", `${folder}/link`);
+    const stateOf = async () => {
+      const names = (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).sort();
+      return await Promise.all(names.map(async (name) => {
+        const { ino, mode, mtime } = await Deno.lstat(`${folder}/${name}`);
+        return { name, ino, mode, mtime };
+      }));
+    };
+    const before = await stateOf();
+    const patch = [
+      ...["*** Update File: a.sh", "-1", "+2"],
+      ...["*** Delete File: gone", "*** Delete File: link"],
+      ...["*** Update File: moved", "*** Move to: over"],
+      ...["*** Add File: new/deep/file", "+x"],
+    ];
+    const name = "n".repeat(300); // longer than a name may be
+    await assertRejects(() => apply(...patch, `*** Add File: ${name}`, "+x"), Error);
+    assertEquals(await stateOf(), before);
+    // the last change fails when the others are made already: its folder is gone
+    const rename = Deno.rename;
+    let left = 0;
+    for (let steps = 1;; steps++) {
+      left = steps;
+      Deno.rename = async (from, to) => {
+        if (left-- === 0) throw new Deno.errors.PermissionDenied("the disk");
+        await rename(from, to);
+      };
+      const result = await apply(...patch).finally(() => Deno.rename = rename);
+      if (typeof result === "string") break;
+      assertMatch(JSON.stringify(result), /the operating system does not permit it/);
+      assertEquals(await stateOf(), before);
+      assert(steps < 20);
+    }
+    assertEquals(await Deno.readTextFile(`${folder}/over`), "moved\n");
+  }));
 
 async function filesIn(folder: string, prefix = ""): Promise<Record<string, string>> {
   const files: Record<string, string> = {};

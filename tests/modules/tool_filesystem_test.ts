@@ -1,8 +1,9 @@
 import { type JsonObject, MAX_IMAGE_BYTES, type Tool, type ToolResult } from "preamp";
 import { TestCoordinator } from "preamp/testing";
 import * as filesystem from "../../modules/tool-filesystem/mod.ts";
-import { editedText } from "../../modules/tool-filesystem/edit.ts";
-import { parsePatch, updatedText } from "../../modules/tool-filesystem/patch.ts";
+import { edited } from "../../modules/tool-filesystem/edit.ts";
+import { parsePatch, updated } from "../../modules/tool-filesystem/patch.ts";
+import { bytesOf, newTextFile } from "../../modules/files/text_file.ts";
 import {
   assert,
   assertEquals,
@@ -70,6 +71,20 @@ async function withFiles(
   });
 }
 
+/** Resolves to a text after edits of a file `f`. */
+async function editedText(text: string, ...edits: Parameters<typeof edited>[1]): Promise<string> {
+  return new TextDecoder().decode(bytesOf(await edited(newTextFile(text), edits, "f"), "f"));
+}
+
+/** Resolves to a text after an update of the file `f` by the lines of a patch. */
+async function updatedText(text: string, ...lines: string[]): Promise<string> {
+  const [operation] = parsePatch(
+    ["*** Begin Patch", "*** Update File: f", ...lines, "*** End Patch"].join("\n"),
+  );
+  assert(operation?.kind === "update");
+  return new TextDecoder().decode(bytesOf(await updated(newTextFile(text), operation.chunks, "f"), "f"));
+}
+
 Deno.test("read numbers lines, continues with offset, and says how many there are", () =>
   withFiles(async ({ ok, fails, write }) => {
     await write("long.txt", Array.from({ length: 30 }, (_, at) => `line ${at + 1}`).join("\n") + "\n");
@@ -132,35 +147,31 @@ Deno.test("edit replaces what is unique, all against the original, and shows the
     assertEquals(await text("a.ts"), "let a = 9;\nlet b = 2;\nlet c = 4;\n");
   }));
 
-Deno.test("edit fails with the nearest lines, the places of an ambiguous text, and overlaps", () => {
+Deno.test("edit fails with the nearest lines, the places of an ambiguous text, and overlaps", async () => {
   const source = "function one() {\n  return 1;\n}\nfunction two() {\n  return 2;\n}\n";
-  const edit = (...edits: { old_string: string; new_string: string }[]) => editedText(source, edits, "f.ts");
-  const refused = (...edits: { old_string: string; new_string: string }[]) =>
-    assertThrows(() => edit(...edits)).message;
-  assertStringIncludes(
-    refused({ old_string: "function three() {", new_string: "" }),
-    "     1\tfunction one() {",
-  );
-  assertStringIncludes(refused({ old_string: "function", new_string: "" }), "2 times in f.ts (lines 1, 4)");
-  assertStringIncludes(
-    refused({ old_string: "return 1;", new_string: "a" }, { old_string: "1;\n}", new_string: "b" }),
-    "overlaps",
-  );
-  assertStringIncludes(refused({ old_string: "return 1;", new_string: "return 1;" }), "change nothing");
-  assertStringIncludes(refused({ old_string: "", new_string: "x" }), "is empty");
+  const cases: [message: string, ...edits: { old_string: string; new_string: string }[]][] = [
+    ["     1\tfunction one() {", { old_string: "function three() {", new_string: "" }],
+    ["2 times in f (lines 1, 4)", { old_string: "function", new_string: "" }],
+    ["overlaps", { old_string: "return 1;", new_string: "a" }, { old_string: "1;\n}", new_string: "b" }],
+    ["change nothing", { old_string: "return 1;", new_string: "return 1;" }],
+    ["is empty", { old_string: "", new_string: "x" }],
+  ];
+  for (const [message, ...edits] of cases) {
+    await assertRejects(() => editedText(source, ...edits), Error, message);
+  }
 });
 
-Deno.test("edit is tolerant of white space, quotes and dashes where the place is unique", () => {
+Deno.test("edit is tolerant of white space, quotes and dashes where the place is unique", async () => {
   const cases: [text: string, old: string, put: string, after: string][] = [
     ["if (a) {\n\t\treturn  x;   \n}\n", "if (a) {\n  return x;\n}", "done();", "done();\n"],
     ["say(“hi” – now)\n", 'say("hi" - now)', "say()", "say()\n"],
     ["a\r\nb\r\nc\r\n", "a\nb", "x\ny", "x\r\ny\r\nc\r\n"],
   ];
   for (const [text, old_string, new_string, after] of cases) {
-    assertEquals(editedText(text, [{ old_string, new_string }], "f"), after);
+    assertEquals(await editedText(text, { old_string, new_string }), after);
   }
-  assertThrows(
-    () => editedText("a  b\na   b\n", [{ old_string: "a b", new_string: "" }], "f"),
+  await assertRejects(
+    () => editedText("a  b\na   b\n", { old_string: "a b", new_string: "" }),
     Error,
     "2 times",
   );
@@ -337,22 +348,19 @@ Deno.test("a patch with a line that cannot be read is refused with its number", 
   ) assertStringIncludes(assertThrows(() => parsePatch(patch)).message, message);
 });
 
-Deno.test("updatedText() finds hunks in order, at the end of the file, and up to white space", () => {
-  const update = (text: string, ...lines: string[]) => {
-    const [operation] = parsePatch(
-      ["*** Begin Patch", "*** Update File: f", ...lines, "*** End Patch"].join("\n"),
-    );
-    assert(operation?.kind === "update");
-    return updatedText(text, operation.chunks, "f");
-  };
-  assertEquals(update("a\nb\na\nb\n", "@@", " a", "-b", "+1", "@@", " a", "-b", "+2"), "a\n1\na\n2\n");
-  assertEquals(update("x\ny\nx\n", "-x", "+end", "*** End of File"), "x\ny\nend\n");
-  assertEquals(update("  deep(1);  \n", "-deep(1);", "+flat();"), "flat();\n");
-  assertEquals(
-    update("class A {\n f() {\n  one\n }\n}\n", "@@ class A {", "@@ f() {", "-  one", "+  two"),
-    "class A {\n f() {\n  two\n }\n}\n",
-  );
-  assertEquals(update("a\n", "+b"), "a\nb\n");
+Deno.test("a patch finds hunks in order, at the end of the file, and up to white space", async () => {
+  const cases: [text: string, lines: string[], after: string][] = [
+    ["a\nb\na\nb\n", ["@@", " a", "-b", "+1", "@@", " a", "-b", "+2"], "a\n1\na\n2\n"],
+    ["x\ny\nx\n", ["-x", "+end", "*** End of File"], "x\ny\nend\n"],
+    ["  deep(1);  \n", ["-deep(1);", "+flat();"], "  flat();\n"],
+    [
+      "class A {\n f() {\n  one\n }\n}\n",
+      ["@@ class A {", "@@ f() {", "-  one", "+  two"],
+      "class A {\n f() {\n  two\n }\n}\n",
+    ],
+    ["a\n", ["+b"], "a\nb\n"],
+  ];
+  for (const [text, lines, after] of cases) assertEquals(await updatedText(text, ...lines), after);
 });
 
 Deno.test("dialect auto offers apply_patch to models that were trained on it", async () => {
@@ -426,17 +434,12 @@ Deno.test("edits and patches that do not match a large file are refused soon", a
   const line = "const value = compute(argument, 42); // ".repeat(8);
   const text = Array.from({ length: 50_000 }, (_, at) => at + line).join("\n");
   const edit = { old_string: `something else ${line}`, new_string: "x" };
-  const edit_ms = await processorTime(() => {
-    assertStringIncludes(assertThrows(() => editedText(text, [edit], "f")).message, "The nearest lines are");
-  });
-  const lines = ["@@", ...Array.from({ length: 2_000 }, () => "-same"), "-other", "+x"];
-  const [operation] = parsePatch(
-    ["*** Begin Patch", "*** Update File: f", ...lines, "*** End Patch"].join("\n"),
+  const edit_ms = await processorTime(() =>
+    assertRejects(() => editedText(text, edit), Error, "The nearest lines are")
   );
-  assert(operation?.kind === "update");
-  const { chunks } = operation;
-  const patch_ms = await processorTime(() => {
-    assertThrows(() => updatedText("same\n".repeat(50_000), chunks, "f"), Error, "does not match");
-  });
+  const lines = ["@@", ...Array.from({ length: 2_000 }, () => "-same"), "-other", "+x"];
+  const patch_ms = await processorTime(() =>
+    assertRejects(() => updatedText("same\n".repeat(50_000), ...lines), Error, "does not match")
+  );
   assert(edit_ms + patch_ms < 3_000, `${edit_ms} ms, ${patch_ms} ms`);
 });
