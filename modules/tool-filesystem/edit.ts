@@ -129,7 +129,8 @@ async function planEdit({ access, seen }: Writing, path: string, input: EditInpu
 /**
  * Resolves to a file with replacements.
  *
- * @throws {FileError} when one is not there, not unique, overlaps another or cannot be fitted; or nothing changes.
+ * @throws {FileError} when one is not there, not unique, overlaps another or cannot be fitted, or when
+ * nothing changes.
  */
 export async function edited(file: TextFile, edits: readonly Edit[], path: string): Promise<TextFile> {
   const source = new EditedText(file, path);
