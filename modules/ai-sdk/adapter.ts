@@ -17,7 +17,7 @@ import { Names } from "./names.ts";
 import { Refusals } from "./refusals.ts";
 import { assistantMessages, toOptions } from "./to_prompt.ts";
 import type { Vendor } from "./vendor.ts";
-import { Wire } from "./wire.ts";
+import { Wire } from "./wire/wire.ts";
 
 /** Requests for one answer: a vendor may pause a long turn with tools of its own. */
 const MAX_CONTINUATIONS = 5;
@@ -55,7 +55,7 @@ async function send(
     const wire = new Wire(io, vendor, refusals.changeFor(call));
     const allowed = refusals.without(call, degradations);
     const format = refusals.formatFor(allowed, vendor, degradations);
-    const blocks = new AnswerBlocks(callIds(call), io.onDelta);
+    const blocks = new AnswerBlocks(callIds(call), { onDelta: io.onDelta, think_tags: vendor.think_tags });
     const context = { vendor, names, degradations, blocks, model: call.model };
     const options = toOptions(allowed, context, format);
     try {

@@ -15,6 +15,7 @@ import type {
 import { traitsOf } from "./anthropic_traits.ts";
 import { aiSdkBackend } from "./adapter.ts";
 import type { AnswerFacts, ChunkFacts, Vendor } from "./vendor.ts";
+import { AnthropicReader } from "./wire/anthropic_reader.ts";
 
 const VENDOR_URL = "https://api.anthropic.com";
 /** Least tokens of a thinking budget. */
@@ -140,14 +141,6 @@ function options(call: CallSettings, degradations: Degradations) {
   };
 }
 
-/** Adds the fields of a message that other servers leave out. */
-function repair(event: JsonObject): void {
-  const message = event.type === "message_start" ? event.message : event;
-  if (event.type === "message_delta") event.usage ??= { output_tokens: 0 };
-  if (!isObject(message) || message.type !== "message" && event.type !== "message_start") return;
-  message.usage ??= { input_tokens: 0, output_tokens: 0 };
-}
-
 /** The first event of a stream has the tokens of the request. */
 function readChunk({ type, message }: JsonObject): ChunkFacts {
   const usage = type === "message_start" && isObject(message) ? message.usage : undefined;
@@ -201,7 +194,7 @@ export function createBackend({ base_url = VENDOR_URL, api_key }: ProviderSettin
     options,
     json_mode: false,
     facts: { stopDetails: "stop_details" },
-    ...(base_url === VENDOR_URL ? {} : { repair: () => repair }),
+    reader: () => new AnthropicReader(),
     readChunk,
     finish,
     optionsToContinue: ({ container }) => isObject(container) ? { container: { id: container.id } } : {},

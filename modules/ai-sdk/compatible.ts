@@ -1,10 +1,11 @@
 /** Servers with OpenAI's Chat Completions API, through `@ai-sdk/openai-compatible`. */
 import { OpenAICompatibleChatLanguageModel } from "@ai-sdk/openai-compatible";
-import { isObject, type JsonObject } from "preamp/base";
+import type { JsonObject } from "preamp/base";
 import type { AnswerUsage, Backend, ProviderSettings } from "preamp/provider";
 import { aiSdkBackend } from "./adapter.ts";
 import { authorization, classify, formatOf, functionSchema, listed, noBudget } from "./openai_facts.ts";
 import type { Vendor } from "./vendor.ts";
+import { ChatReader } from "./wire/chat_reader.ts";
 
 /** Returns a vendor with this API at `base_url` of the settings, else at `default_url`. */
 export function compatibleVendor(settings: ProviderSettings, default_url: string, key = "openai"): Vendor {
@@ -46,38 +47,12 @@ export function compatibleVendor(settings: ProviderSettings, default_url: string
       };
     },
     classify,
-    repair: () => repairChat,
+    reader: () => new ChatReader(),
+    think_tags: true,
     readUsage,
     models: () => ({ url: `${base_url}/models`, headers }),
     listed,
   };
-}
-
-/** Makes texts of what some servers send as values: the arguments of a call, and content in parts. */
-function repairChat({ choices }: JsonObject): void {
-  for (const choice of objectsIn(choices)) {
-    const message = choice.delta ?? choice.message;
-    if (!isObject(message)) continue;
-    if (Array.isArray(message.content)) {
-      message.reasoning_content ??= textIn(
-        objectsIn(message.content).map(({ thinking }) => textIn(thinking)),
-      );
-      message.content = textIn(message.content);
-    }
-    for (const { function: called } of objectsIn(message.tool_calls)) {
-      if (isObject(called) && isObject(called.arguments)) called.arguments = JSON.stringify(called.arguments);
-    }
-  }
-}
-
-function objectsIn(value: unknown): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
-}
-
-function textIn(parts: unknown): string {
-  if (!Array.isArray(parts)) return "";
-  return parts.map((part) => typeof part === "string" ? part : isObject(part) ? String(part.text ?? "") : "")
-    .join("");
 }
 
 /** DeepSeek has its own field for cache reads; xAI and Gemini count reasoning in the total only. */

@@ -21,9 +21,6 @@ const FINISH_REASONS: Readonly<Record<string, string>> = {
   "tool-calls": "tool_calls",
 };
 
-/** Key of the text of an answer that came without parts. */
-const FINAL_TEXT = "final text";
-
 /** The servers' own words, where the package knows less of them. */
 const RAW_REASONS: Readonly<Record<string, string>> = {
   model_length: "length", // Mistral: the window is full
@@ -157,8 +154,7 @@ export class AnswerReader {
   }
 
   /** Adds what the package leaves out of a chunk. */
-  add({ thought, final_text = "", model }: ChunkFacts): void {
-    if (this.#text_key === "") this.#blocks.append(FINAL_TEXT, "text", final_text);
+  add({ thought, model }: ChunkFacts): void {
     if (thought) this.#blocks.append(this.#keyOf(thought.id), "thinking", thought.text);
     if (model !== undefined) this.#response = { ...this.#response, modelId: model };
   }
@@ -267,8 +263,17 @@ export class AnswerReader {
   }
 }
 
-/** Returns whether a package could not read an event because it does not know its type. */
+/** Types of events with a part of the answer, or with its end. */
+const OF_ANSWER =
+  /^(?:response\.(?:output_text|refusal|function_call|completed|incomplete|failed)|content_block|message_|error)/;
+
+/** Returns whether a package could not read an event that has no part of the answer, or one of tomorrow. */
 function isUnknownEvent(error: unknown): boolean {
+  const { type, item } = isObject(error) && isObject(error.value) ? error.value : {};
+  const is_of_answer = isObject(item)
+    ? item.type === "message" || item.type === "function_call"
+    : typeof type !== "string" || OF_ANSWER.test(type);
+  if (!is_of_answer) return true;
   const issues = isObject(error) || error instanceof Error
     ? (error.cause as { issues?: JsonObject[] } | undefined)?.issues
     : [];

@@ -12,6 +12,7 @@ import type {
 import { bareId, isBeforeGemini3, thinkingOf } from "./google_traits.ts";
 import { aiSdkBackend } from "./adapter.ts";
 import type { AnswerFacts, ChunkFacts, LLMErrorFacts, Vendor } from "./vendor.ts";
+import { GoogleReader } from "./wire/google_reader.ts";
 
 /** Effort → thinking tokens of Gemini 2.5, as in the API's own OpenAI-compatible endpoint. */
 const BUDGETS: Readonly<Record<string, number>> = {
@@ -184,6 +185,7 @@ export function createBackend({ api_key = "", base_url, config }: ProviderSettin
         },
       };
     },
+    reader: () => new GoogleReader(),
     facts: { groundingMetadata: "grounding" },
     readChunk,
     classify,

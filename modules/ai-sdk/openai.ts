@@ -1,12 +1,15 @@
 /** OpenAI's models through `@ai-sdk/openai`; Chat Completions of other servers through `compatible.ts`. */
 // the main entry reads variables of the process when it is imported
 import { OpenAIChatLanguageModel, OpenAIResponsesLanguageModel } from "@ai-sdk/openai/internal";
-import { isObject, type JsonObject } from "preamp/base";
+import type { JsonObject } from "preamp/base";
 import type { Backend, CallSettings, Degradations, ProviderSettings } from "preamp/provider";
 import { aiSdkBackend } from "./adapter.ts";
 import { compatibleVendor } from "./compatible.ts";
 import { authorization, classify, formatOf, functionSchema, listed, noBudget } from "./openai_facts.ts";
 import type { ChunkFacts, Vendor } from "./vendor.ts";
+import { ChatReader } from "./wire/chat_reader.ts";
+import { objectsIn } from "./wire/event_reader.ts";
+import { ResponsesReader } from "./wire/responses_reader.ts";
 
 const OPENAI_URL = "https://api.openai.com/v1";
 /** Minimum of the Responses API. */
@@ -100,49 +103,26 @@ function responses(settings: ProviderSettings, session_id: string, own_host: boo
         },
       };
     },
-    ...(own_host ? {} : { repair: repairResponses }),
+    reader: () => new ResponsesReader(),
+    think_tags: !own_host,
     readChunk,
   };
 }
 
-/** Adds the places of items and the fields of responses that llama.cpp leaves out. */
-function repairResponses(): (event: JsonObject) => void {
-  const places = new Map<unknown, number>();
-  return (event) => {
-    const { item, response, type } = event;
-    const id = event.item_id ?? (isObject(item) ? item.id : undefined);
-    if (type === "response.output_item.added") places.set(id, places.size);
-    if (id !== undefined) event.output_index ??= places.get(id) ?? Math.max(0, places.size - 1);
-    if (event.item_id !== undefined) {
-      event.content_index ??= 0;
-      event.summary_index ??= 0;
-    }
-    const whole = isObject(response) ? response : type === undefined ? event : {};
-    whole.created_at ??= 0;
-    whole.model ??= "";
-  };
-}
-
-/**
- * Returns the reasoning of open models, of which the package reads summaries only, and a text without deltas.
- */
-function readChunk({ type, delta, item_id, output, response }: JsonObject): ChunkFacts {
+/** Returns the reasoning of open models, of which the package reads summaries only. */
+function readChunk({ type, delta, item_id, output }: JsonObject): ChunkFacts {
   if (type === "response.reasoning_text.delta") {
     return { thought: { id: `${item_id}:0`, text: String(delta) } };
   }
-  if (type === "response.completed" && isObject(response)) {
-    return { final_text: textsIn(response.output, "message", "output_text") };
-  }
-  const text = type === undefined ? textsIn(output, "reasoning", "reasoning_text") : "";
+  const text = type === undefined ? reasoningIn(output) : "";
   return text === "" ? {} : { thought: { id: "reasoning", text } };
 }
 
-function textsIn(output: unknown, item_type: string, part_type: string): string {
-  const items = Array.isArray(output)
-    ? output.filter((item) => isObject(item) && item.type === item_type)
-    : [];
-  return items.flatMap(({ content }) => Array.isArray(content) ? content : [])
-    .flatMap((part) => isObject(part) && part.type === part_type ? String(part.text ?? "") : []).join("\n\n");
+function reasoningIn(output: unknown): string {
+  return objectsIn(output).filter(({ type }) => type === "reasoning").flatMap(({ content }) =>
+    objectsIn(content)
+  )
+    .flatMap(({ type, text }) => type === "reasoning_text" ? String(text ?? "") : []).join("\n\n");
 }
 
 /**
@@ -156,6 +136,7 @@ function chat(settings: ProviderSettings, session_id: string): Vendor {
     ...common,
     urls: /^image\//,
     is_chat: true,
+    reader: () => new ChatReader(),
     model: (id, { fetch }) => new OpenAIChatLanguageModel(id, { ...config, fetch }),
     options: (call: CallSettings, degradations: Degradations) => {
       const { is_strict, ...format } = formatOf(call, degradations);

@@ -4,6 +4,7 @@ import { aiSdkBackend } from "./adapter.ts";
 import { authorization, classify, functionSchema, listed } from "./openai_facts.ts";
 import type { CreateModels } from "./others.ts";
 import type { Vendor } from "./vendor.ts";
+import { ChatReader } from "./wire/chat_reader.ts";
 
 /** Returns the backend; `facts` differ from those of most vendors. */
 export function packageBackend(
@@ -19,6 +20,8 @@ export function packageBackend(
     key,
     media: /^image\/(jpeg|png|gif|webp)$/,
     is_chat: true,
+    reader: () => new ChatReader({ reasoning_in_parts: key === "mistral" }),
+    think_tags: true,
     schema: functionSchema,
     model: (id, { fetch }) => create({ apiKey, baseURL, headers, fetch })(id),
     classify,

@@ -10,6 +10,7 @@ import type {
   ListedModel,
   ProviderSettings,
 } from "preamp/provider";
+import type { EventReader } from "./wire/event_reader.ts";
 
 /** Type of a failure, and the seconds to wait. */
 export type LLMErrorFacts =
@@ -28,8 +29,6 @@ export interface ChunkFacts {
   readonly usage?: AnswerUsage | undefined;
   /** A part of reasoning, with the id of its block. */
   readonly thought?: { readonly id: string; readonly text: string } | undefined;
-  /** Text of the whole answer, for a server that sends no parts of it. */
-  readonly final_text?: string;
   /** Model that answers. */
   readonly model?: string | undefined;
 }
@@ -75,6 +74,8 @@ export interface Vendor {
   readonly facts?: Readonly<Record<string, string>>;
   /** Whether `usage.cost` is in US dollars, as OpenRouter states it; default false. */
   readonly states_cost?: boolean;
+  /** Whether its servers may leave reasoning in `<think>` tags at the beginning of the text; default false. */
+  readonly think_tags?: boolean;
   /** Whether the model is asked in words for a format that the request cannot state; else the loop asks. */
   readonly instructs?: boolean;
   /**
@@ -88,11 +89,8 @@ export interface Vendor {
   options?(call: CallSettings, degradations: Degradations): Partial<LanguageModelV4CallOptions>;
   /** Returns a schema of a tool's input or of an answer in the form that the API takes. */
   schema?(schema: JsonObject): JsonObject;
-  /**
-   * Returns a function that adds what a server's events, or its whole answer, lack of the vendor's form; the
-   * package refuses them without it. One function for one answer. Absent: nothing is added.
-   */
-  repair?(): (event: JsonObject) => void;
+  /** Returns the reader of one answer. */
+  reader(): EventReader;
   /** Returns what the package leaves out of a chunk of a stream, or of a whole answer. */
   readChunk?(chunk: JsonObject): ChunkFacts;
   /** Returns what the package leaves out of the usage of a complete answer. */

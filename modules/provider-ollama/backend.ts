@@ -21,8 +21,10 @@ import {
   connectionError,
   Degradations,
   type ListedModel,
+  readEvents,
   type WireRequest,
 } from "preamp/provider";
+import { countOf } from "../ai-sdk/wire/event_reader.ts";
 import { type RequestSettings, toRequest } from "./request.ts";
 
 /** Where the server is. */
@@ -66,9 +68,10 @@ export function createBackend(server: ServerAddress, settings: RequestSettings):
 
 async function send(server: ServerAddress, request: WireRequest, io: CallIo): Promise<BackendAnswer> {
   const { tools } = request.context as CallSettings; // set by toRequest
-  const blocks = new AnswerBlocks([], io.onDelta);
+  const blocks = new AnswerBlocks([], { onDelta: io.onDelta, think_tags: true });
   let last: JsonObject | undefined;
   let model: string | undefined;
+  let is_empty = true;
   const addText = (kind: "text" | "thinking", text: unknown) => {
     if (typeof text === "string") blocks.append(blocks.keyFor(kind), kind, text);
   };
@@ -76,13 +79,16 @@ async function send(server: ServerAddress, request: WireRequest, io: CallIo): Pr
     blocks.addCall({ ...(isObject(fields) ? fields : {}), id });
   try {
     for await (const object of objectsOf(await post(server, "/api/chat", request.body, io))) {
-      if (object.error !== undefined && object.error !== null) throw serverError(200, JSON.stringify(object));
+      is_empty = false;
+      if (object.error) throw serverError(200, JSON.stringify(object));
       if (typeof object.model === "string") model = object.model;
       const { thinking, content, tool_calls } = isObject(object.message) ? object.message : {};
       addText("thinking", thinking);
       addText("text", content);
       for (const call of Array.isArray(tool_calls) ? tool_calls : []) if (isObject(call)) addCall(call);
-      if (object.done === true) last = object; // it has the counters
+      if (object.done !== true) continue;
+      last = object; // it has the counters, and nothing follows that matters
+      break;
     }
   } catch (error) {
     const call = error instanceof LLMError ? malformedCall(error, tools) : undefined;
@@ -90,7 +96,10 @@ async function send(server: ServerAddress, request: WireRequest, io: CallIo): Pr
     addCall(call);
     last = {};
   }
-  if (!last) throw new LLMError("StreamError", "The response of Ollama ended before the answer was done");
+  if (!last) {
+    const fact = is_empty ? "has no JSON object; check base_url" : "ended before the answer was done";
+    throw new LLMError("StreamError", `The response of Ollama ${fact}`);
+  }
   const { done_reason, total_duration, load_duration } = last;
   const reason = typeof done_reason === "string" && done_reason ? done_reason : "stop";
   const tool_calls = blocks.calls();
@@ -107,9 +116,9 @@ async function send(server: ServerAddress, request: WireRequest, io: CallIo): Pr
 
 /** Returns the tokens; the server leaves a count out when it counted nothing, as of a cached request. */
 function usageOf({ prompt_eval_count: sent, eval_count: answered }: JsonObject): AnswerUsage | undefined {
-  const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
-  if (!isCount(sent) && !isCount(answered)) return undefined;
-  return { input_tokens: isCount(sent) ? sent : 0, output_tokens: isCount(answered) ? answered : 0 };
+  const [input_tokens, output_tokens] = [countOf(sent), countOf(answered)];
+  if (input_tokens === undefined && output_tokens === undefined) return undefined;
+  return { input_tokens: input_tokens ?? 0, output_tokens: output_tokens ?? 0 };
 }
 
 async function listModels(server: ServerAddress, io: CallIo): Promise<ListedModel[]> {
@@ -184,23 +193,17 @@ async function post(
  * @throws {LLMError} `StreamError` when the connection breaks, or a line is not a JSON object.
  */
 async function* objectsOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<JsonObject> {
-  let rest = "";
   try {
-    for await (const text of body.pipeThrough(new TextDecoderStream())) {
-      const lines = (rest + text).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) if (line.trim() !== "") yield lineOf(line);
-    }
+    for await (const { text } of readEvents(body)) yield lineOf(text);
   } catch (cause) {
     if (cause instanceof LLMError) throw cause;
     const message = `Cannot read the response of Ollama: ${errorMessage(cause)}`;
     throw new LLMError("StreamError", message, { cause });
   }
-  if (rest.trim() !== "") yield lineOf(rest);
 }
 
 function lineOf(line: string): JsonObject {
-  const object = parse(line.trim());
+  const object = parse(line);
   if (object) return object;
   const message = `Cannot read the response of Ollama: a line is not a JSON object: ${line.slice(0, 80)}`;
   throw new LLMError("StreamError", message);

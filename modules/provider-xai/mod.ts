@@ -20,10 +20,12 @@ export const { module, mount } = moduleOf({
     ...modelsOf("grok-code-fast-1 256000 0.2 1.5 0.02", "grok-4-fast-reasoning 2000000 0.2 0.5 0.05"),
   ],
   load: async (settings) => {
-    const [{ createXai }, { packageBackend }] = await Promise.all([
+    const [{ createXai }, { packageBackend }, { ResponsesReader }] = await Promise.all([
       import("@ai-sdk/xai"),
       import("../ai-sdk/package_backend.ts"),
+      import("../ai-sdk/wire/responses_reader.ts"),
     ]);
-    return packageBackend("xai", "https://api.x.ai/v1", createXai, settings, { is_chat: false });
+    const facts = { is_chat: false, reader: () => new ResponsesReader() };
+    return packageBackend("xai", "https://api.x.ai/v1", createXai, settings, facts);
   },
 });

@@ -5,7 +5,8 @@
  *
  * @module
  */
-export { AnswerBlocks } from "./provider/answer_blocks.ts";
+export { AnswerBlocks, type AnswerBlocksOptions } from "./provider/answer_blocks.ts";
+export { readEvents, type StreamedEvent } from "./provider/event_stream.ts";
 export {
   type AnswerUsage,
   type Backend,

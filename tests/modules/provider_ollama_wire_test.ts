@@ -354,5 +354,5 @@ Deno.test("complete() reads an answer that is not JSON", async () => {
   assertEquals((await failureOf(complete(page, false))).message, "<html>proxy</html>");
   const ok = await failureOf(complete(() => new Response("proxy"), true));
   assertEquals(ok.type, "StreamError");
-  assertStringIncludes(ok.message, "a line is not a JSON object: proxy");
+  assertStringIncludes(ok.message, "has no JSON object; check base_url");
 });

@@ -1,8 +1,9 @@
 /** Collects the blocks of an answer, whole or streamed, and reports their deltas. */
-import type { JsonObject } from "../json.ts";
+import { jsonEqual, type JsonObject } from "../json.ts";
 import type { ContentBlock } from "../content_blocks.ts";
 import type { StreamDelta } from "../messages.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
+import { type TextSplit, ThinkTags } from "./think_tags.ts";
 
 interface Block {
   readonly key: string;
@@ -14,24 +15,51 @@ interface Block {
   fields: JsonObject;
 }
 
+/** A call with the id and the name of another one of the answer: not yet known to differ from it. */
+interface Repeated {
+  readonly id: string;
+  readonly name: string;
+  text: string;
+  fields: JsonObject;
+}
+
+/** Key of the thinking between tags. */
+const TAGGED = "think tags";
+
+/** Options of {@link AnswerBlocks}. */
+export interface AnswerBlocksOptions {
+  /** Receives the deltas of a streamed answer. */
+  readonly onDelta?: ((delta: StreamDelta) => void) | undefined;
+  /** Whether text in `<think>` tags at the beginning is thinking; default false. */
+  readonly think_tags?: boolean | undefined;
+}
+
 /**
  * The blocks of one answer. A block is created with its first text and keeps its index, so that deltas and
- * the final content agree. A `key` names a block while the answer arrives.
+ * the final content agree. A `key` names a block while the answer arrives. A call that a server sends twice,
+ * with the same id, name and arguments, is one call.
  */
 export class AnswerBlocks {
   readonly #blocks: Block[] = [];
   readonly #by_key = new Map<string, Block>();
-  readonly #call_ids: Set<string>;
+  readonly #used_ids: ReadonlySet<string>;
+  /** Calls of the answer by the ids that the server gave them. */
+  readonly #by_id = new Map<string, Block[]>();
+  readonly #repeated = new Map<string, Repeated>();
   readonly #onDelta: ((delta: StreamDelta) => void) | undefined;
+  readonly #tags: ThinkTags | null;
+  /** Key of the last text. */
+  #text_key = "";
 
   /**
    * Creates an empty answer.
    *
    * @param used_ids Ids of calls in the history; a call of the answer gets another id.
    */
-  constructor(used_ids: Iterable<string>, onDelta?: (delta: StreamDelta) => void) {
-    this.#call_ids = new Set(used_ids);
+  constructor(used_ids: Iterable<string>, { onDelta, think_tags }: AnswerBlocksOptions = {}) {
+    this.#used_ids = new Set(used_ids);
     this.#onDelta = onDelta;
+    this.#tags = think_tags ? new ThinkTags() : null;
   }
 
   /**
@@ -47,24 +75,62 @@ export class AnswerBlocks {
   /** Appends text to a block of text or of thinking. */
   append(key: string, type: "text" | "thinking", delta: string): void {
     if (!delta) return; // some servers send null
+    if (!this.#tags || type !== "text") return this.#append(key, type, delta);
+    this.#text_key = key;
+    this.#appendSplit(this.#tags.split(delta));
+  }
+
+  #appendSplit(parts: readonly TextSplit[]): void {
+    for (const { type, text } of parts) {
+      this.#append(type === "thinking" ? TAGGED : this.#text_key, type, text);
+    }
+  }
+
+  #append(key: string, type: "text" | "thinking", delta: string): void {
     this.#extend(this.#by_key.get(key) ?? this.#create(key, type, {}), delta);
   }
 
-  /** Appends what the final text has in addition to the deltas. Deltas that differ from it are kept. */
-  complete(key: string, type: "text" | "thinking", text: string): void {
-    const streamed = this.#by_key.get(key)?.text ?? "";
-    if (text.startsWith(streamed)) this.append(key, type, text.slice(streamed.length));
+  /** Appends the text that may have been a part of a tag: another block follows, or none. */
+  #endText(): void {
+    if (this.#tags) this.#appendSplit(this.#tags.rest());
   }
 
-  /** Begins a tool call. A missing id, and one that another call has, is replaced. */
+  /**
+   * Begins a tool call. A missing id, and one that another call has, is replaced. One with id and name of
+   * another call of the answer is a call of its own only if its arguments differ.
+   */
   startCall(key: string, id: unknown, name: unknown, args = ""): void {
-    const is_new = typeof id === "string" && id !== "" && !this.#call_ids.has(id);
-    const unique = is_new ? id : `call_${crypto.randomUUID()}`;
-    this.#call_ids.add(unique);
-    const fields = { id: unique, name: String(name ?? "") };
+    this.#endText();
+    const call = { id: typeof id === "string" ? id : "", name: String(name ?? "") };
+    if (this.#same(call).length > 0) this.#repeated.set(key, { ...call, text: args, fields: {} });
+    else this.#startCall(key, call, args);
+  }
+
+  /** Returns the calls of the answer with an id and a name. */
+  #same({ id, name }: { id: string; name: string }): Block[] {
+    return this.#by_id.get(id)?.filter(({ fields }) => fields.name === name) ?? [];
+  }
+
+  #startCall(key: string, { id, name }: { id: string; name: string }, args: string): Block {
+    const known = this.#by_id.get(id) ?? [];
+    const is_new = id !== "" && !this.#used_ids.has(id) && known.length === 0;
+    const fields = { id: is_new ? id : `call_${crypto.randomUUID()}`, name };
     const block = this.#create(key, "tool_call", fields);
     block.text = args;
+    if (id !== "") this.#by_id.set(id, [...known, block]);
     this.#onDelta?.({ block_index: block.index, block_type: "tool_call", delta: args, ...fields });
+    return block;
+  }
+
+  /** Makes a call of one that turned out to differ from the call whose id and name it has. */
+  #addDifferent(key: string, { text, fields, ...call }: Repeated): void {
+    this.#repeated.delete(key);
+    const { arguments: input, invalid_arguments } = callOf(call, text);
+    const is_repeated = this.#same(call).some((block) =>
+      block.text.startsWith(text) || // also a part of it, which says nothing else
+      invalid_arguments === undefined && jsonEqual(callOf(call, block.text).arguments, input)
+    );
+    if (!is_repeated) Object.assign(this.#startCall(key, call, text).fields, fields);
   }
 
   /**
@@ -77,40 +143,44 @@ export class AnswerBlocks {
     const key = this.keyFor("tool_call");
     this.startCall(key, id, name, typeof args === "string" ? args : JSON.stringify(args ?? {}));
     this.addFields(key, "tool_call", fields);
+    const repeated = this.#repeated.get(key);
+    if (repeated) this.#addDifferent(key, repeated);
   }
 
   /** Appends text to the arguments of a call. */
   appendArguments(key: string, delta: string): void {
+    const repeated = this.#repeated.get(key);
+    if (repeated) repeated.text += delta;
     const block = this.#by_key.get(key);
     if (block && delta) this.#extend(block, delta);
   }
 
   /** Sets the final arguments of a call. */
   completeArguments(key: string, text: string): void {
+    const repeated = this.#repeated.get(key);
+    if (repeated && text !== "") repeated.text = text;
     const block = this.#by_key.get(key);
     if (!block || text === "") return;
     if (text.startsWith(block.text)) this.appendArguments(key, text.slice(block.text.length));
     else block.text = text;
   }
 
-  /** Returns the arguments of a call so far; undefined when it has not begun. */
-  argumentsOf(key: string): string | undefined {
-    return this.#by_key.get(key)?.text;
-  }
-
   /** Adds fields to a block; a missing block of thinking is created. */
   addFields(key: string, type: "text" | "thinking" | "tool_call", fields: JsonObject): void {
-    const block = this.#by_key.get(key) ?? (type === "thinking" ? this.#create(key, type, {}) : undefined);
+    const block = this.#repeated.get(key) ?? this.#by_key.get(key) ??
+      (type === "thinking" ? this.#create(key, type, {}) : undefined);
     if (block) Object.assign(block.fields, fields);
   }
 
   /** Adds a block that is not streamed. */
   add(key: string, type: string, fields: JsonObject): void {
+    this.#endText();
     if (!this.#by_key.has(key)) this.#create(key, "other", { type, ...fields });
   }
 
   /** Returns the content of the answer. */
   content(): ContentBlock[] {
+    this.#end();
     return this.#blocks.map(({ type, text, fields }) => {
       if (type === "text") return { type, text, ...fields };
       if (type === "thinking") return { type, thinking: text, ...fields };
@@ -122,8 +192,15 @@ export class AnswerBlocks {
 
   /** Returns the tool calls of the answer. */
   calls(): ToolCall[] {
+    this.#end();
     return this.#blocks.filter(({ type }) => type === "tool_call")
       .map(({ fields, text }) => callOf(fields, text));
+  }
+
+  /** Adds what was held back. */
+  #end(): void {
+    this.#endText();
+    for (const [key, repeated] of this.#repeated) this.#addDifferent(key, repeated);
   }
 
   #create(key: string, type: Block["type"], fields: JsonObject): Block {

@@ -201,6 +201,54 @@ const CALLS: Record<string, { deltas: JsonObject[]; calls: [RegExp, JsonObject][
     ],
     calls: [[/^c1$/, { a: 1 }]],
   },
+  "the finished call sent again": {
+    deltas: [
+      callDelta({ index: 0, id: "c1" }, "add", '{"a":'),
+      callDelta({ index: 0 }, undefined, "1}"),
+      callDelta({ index: 0, id: "c1" }, "add", '{"a": 1}'),
+      callDelta({ index: 0 }, undefined, '{"a":1}'),
+    ],
+    calls: [[/^c1$/, { a: 1 }]],
+  },
+  "the finished call sent again in deltas, at another index": {
+    deltas: [
+      callDelta({ index: 0, id: "c1" }, "add", '{"a":1}'),
+      callDelta({ index: 1, id: "c1" }, "add", ""),
+      callDelta({ index: 1 }, undefined, '{"a"'),
+      callDelta({ index: 1 }, undefined, ":1}"),
+      callDelta({ index: 2, id: "c2" }, "add", '{"a":1}'),
+    ],
+    calls: [[/^c1$/, { a: 1 }], [/^c2$/, { a: 1 }]],
+  },
+  "the finished call sent again, without ids": {
+    deltas: [callDelta({ index: 0 }, "add", '{"a":1}'), callDelta({ index: 0 }, "add", '{"a":1}')],
+    calls: [[/^[\w-]+$/, { a: 1 }]],
+  },
+  "both finished calls of one id sent again": {
+    deltas: [1, 2, 1, 2].map((a) => callDelta({ index: a, id: "c1" }, "add", JSON.stringify({ a }))),
+    calls: [[/^c1$/, { a: 1 }], [/^[\w-]+$/, { a: 2 }]],
+  },
+  "one id for calls that arrive in turns": {
+    deltas: [
+      callDelta({ index: 0, id: "c1" }, "add", '{"a":'),
+      callDelta({ index: 1, id: "c1" }, "add", '{"a":'),
+      callDelta({ index: 0, id: "c1" }, undefined, "1}"),
+      callDelta({ index: 1, id: "c1" }, undefined, "2}"),
+    ],
+    calls: [[/^c1$/, { a: 1 }], [/^[\w-]+$/, { a: 2 }]],
+  },
+  "another id in every delta": {
+    deltas: [
+      callDelta({ index: 0, id: "c1" }, "add", '{"a":'),
+      callDelta({ index: 0, id: "c2" }, undefined, "1"),
+      callDelta({ index: 0, id: "c3" }, "add", "}"),
+    ],
+    calls: [[/^c1$/, { a: 1 }]],
+  },
+  "no index and no ids": {
+    deltas: [callDelta({}, "add", '{"a":1}'), callDelta({}, "add", '{"a":'), callDelta({}, undefined, "1}")],
+    calls: [[/^[\w-]+$/, { a: 1 }], [/^[\w-]+$/, { a: 1 }]],
+  },
   "a name after the id": {
     deltas: [callDelta({ index: 0, id: "c1" }, "", ""), callDelta({ index: 0 }, "add", '{"a":1}')],
     calls: [[/^[\w-]+$/, { a: 1 }]],
@@ -223,6 +271,21 @@ for (const [name, { deltas, calls }] of Object.entries(CALLS)) {
     assertEquals(emitted.flatMap(({ id }) => id ?? []), answer.tool_calls!.map(({ id }) => id));
   });
 }
+
+Deno.test("a whole message at the end of a stream adds what did not arrive before", async () => {
+  const calls = callDelta({ id: "c1" }, "add", '{"a":1}').tool_calls;
+  const end = (message: JsonObject) => ({
+    ...chunk({}, "stop"),
+    choices: [{ index: 0, finish_reason: "stop", delta: null, message }],
+  });
+  const { answer, deltas } = await streamed([
+    chunk({ content: "Hel" }),
+    chunk({ tool_calls: calls }),
+    end({ content: "Hello", tool_calls: calls }),
+  ]);
+  assertEquals(answer.content.map(({ text, id }) => text ?? id), ["Hello", "c1"]);
+  assertEquals(joined(deltas), { 0: "Hello", 1: '{"a":1}' });
+});
 
 Deno.test("an id that an earlier call of the session has is replaced", async () => {
   await using server = await mounted(() =>

@@ -74,6 +74,15 @@ export const RESPONSES: Vendor = {
   events: (answer) => eventsOf(streamOf(outputOf(answer), fieldsOf(answer), 8)),
   // output_text.done, content_part.done, output_item.done, response.completed
   end_events: 4,
+  closing_events: 1,
+  think_tags: true,
+  closing: (text) => {
+    const item = outputMessage(text);
+    const [created, in_progress, completed] = eventsOf(streamOf([])) as [string, string, string];
+    const done = responseEvents([{ type: "response.output_item.done", output_index: 0, item }]);
+    const whole = eventsOf(streamOf([item])).at(-1)!;
+    return [[created, in_progress, done, completed], [created, in_progress, whole]];
+  },
   broken_event: 'event: response.output_text.delta\ndata: {"type": "response.outp\n\n',
   error_event: responseEvents([{
     type: "error",
@@ -119,6 +128,19 @@ export const CHAT: Vendor = {
     ])),
   // the chunks of the finish_reason and of the usage, and [DONE]
   end_events: 3,
+  spare_events: 2,
+  think_tags: true,
+  empty_events: [
+    'data: {"id":"","choices":[],"prompt_filter_results":[{"prompt_index":0}]}',
+    `data: ${JSON.stringify(usageChunk())}`,
+  ],
+  closing: (text) => {
+    const { choices: [choice], ...fields } = chunk({}, "stop") as { choices: [JsonObject] };
+    return [
+      eventsOf(chatChunks([{ ...fields, choices: [{ ...choice, message: { content: text } }] }])),
+      eventsOf(chatChunks([chunk({ role: "assistant", content: [{ type: "text", text }] }, "stop")])),
+    ];
+  },
   broken_event: 'data: {"id": "chatcmpl-1", "cho\n\n',
   error_event: `data: ${
     JSON.stringify({ error: { message: "Overloaded", type: "server_error", code: 503 } })

@@ -84,6 +84,8 @@ export const ANTHROPIC: Vendor = {
   name: "anthropic",
   module,
   end_events: 2,
+  spare_events: 1,
+  closing: (text) => [messageEvents(blockEvents(0, { type: "text", text }, []), "end_turn")],
   stream_type: "text/event-stream; charset=utf-8",
   broken_event: 'event: content_block_delta\ndata: {"type": "content_blo\n\n',
   error_event: event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } }),

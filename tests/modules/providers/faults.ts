@@ -1,11 +1,12 @@
 /**
- * The fault matrix of providers: each fault of a server in each situation of a call, with the end that every
- * provider must reach. {@link testFaults} registers one test for each cell of a vendor.
+ * The fault matrix of providers: each fault and each oddity of a server in each situation of a call, with the
+ * end that every provider must reach. {@link testFaults} registers one test for each cell of a vendor.
  */
 import type { ChatRequest, ChatResponse, JsonObject, LLMError, Module, StreamDelta } from "preamp";
 import { textOf } from "preamp";
 import { FakeClock, TestCoordinator } from "preamp/testing";
 import { assert, assertEquals } from "../../assert.ts";
+import { ODDITIES } from "./oddities.ts";
 import { rawServer, type Reply } from "./raw_server.ts";
 
 /** An answer in no vendor's format. */
@@ -38,6 +39,16 @@ export interface Vendor {
   events(answer: FakeAnswer): string[];
   /** Number of events at the end of which at least one is needed for a complete answer. */
   readonly end_events: number;
+  /** Number of events after those of the content; default `end_events`. */
+  readonly closing_events?: number;
+  /** Number of events at the end without which an answer is complete; default none. */
+  readonly spare_events?: number;
+  /** Events of this API without a part of an answer. */
+  readonly empty_events?: readonly string[];
+  /** Whether reasoning in tags is read. */
+  readonly think_tags?: boolean;
+  /** Returns streams whose text is in a closing event only. */
+  closing?(text: string): readonly (readonly string[])[];
   readonly stream_type: string;
   /** Returns status and body of an error. */
   error(kind: ErrorKind): { status: number; body: JsonObject };
@@ -87,10 +98,10 @@ interface End {
   error?: LLMError["type"];
   /** Least seconds of the waits. */
   wait_s?: number;
-  check?(result: { response: ChatResponse; deltas: StreamDelta[] }): void;
+  check?(result: Result & { response: ChatResponse }): void;
 }
 
-interface Fault {
+export interface Fault {
   name: string;
   /** Replies of the server; after them it answers well. */
   replies(server: Replies): Reply[] | null;
@@ -288,7 +299,7 @@ const FAULTS: readonly Fault[] = [
 ];
 
 /** Makes replies of one vendor in one situation. */
-class Replies {
+export class Replies {
   constructor(readonly vendor: Vendor, readonly streams: boolean) {}
 
   readonly error = (kind: ErrorKind, headers: Record<string, string> = {}): Reply => {
@@ -343,7 +354,7 @@ function bytesOf(text: string): Uint8Array[] {
 export function testFaults(vendor: Vendor): void {
   for (const [situation, { request, stream }] of Object.entries(SITUATIONS)) {
     const replies = new Replies(vendor, stream);
-    for (const fault of FAULTS) {
+    for (const fault of [...FAULTS, ...ODDITIES]) {
       if (fault.only !== undefined && (fault.only === "stream") !== stream) continue;
       const given = fault.replies(replies);
       if (given === null) continue;
@@ -355,7 +366,7 @@ export function testFaults(vendor: Vendor): void {
   }
 }
 
-interface Result {
+export interface Result {
   response?: ChatResponse;
   error?: LLMError;
   deltas: StreamDelta[];
@@ -366,7 +377,11 @@ interface Result {
 
 function checkEnd(result: Result, end: End): void {
   const { response, error, deltas, requests, waited_s, events } = result;
-  assertEquals({ type: error?.type, requests: requests.length }, { type: end.error, requests: end.requests });
+  assertEquals(
+    { type: error?.type, requests: requests.length },
+    { type: end.error, requests: end.requests },
+    error?.message,
+  );
   assert(waited_s >= (end.wait_s ?? 0), `waited ${waited_s} s`);
   assertEquals(events.filter((event) => event === "provider:retry").length, end.requests - 1);
   const streamed = deltas.filter(({ block_type }) => block_type === "text").map(({ delta }) => delta).join(
@@ -376,7 +391,7 @@ function checkEnd(result: Result, end: End): void {
     assert(TEXT.join("").startsWith(streamed), `streamed ${JSON.stringify(streamed)}`); // nothing doubled
     return;
   }
-  if (end.check) return end.check({ response, deltas });
+  if (end.check) return end.check({ ...result, response });
   assertEquals(textOf(response.content), TEXT.join(""));
   if (deltas.length > 0) assertEquals(streamed, TEXT.join(""));
 }

@@ -69,6 +69,8 @@ export const GEMINI: Vendor = {
   module,
   config: { first_byte_timeout_s: 30, idle_timeout_s: 30 },
   end_events: 1,
+  empty_events: ['data: {"candidates":[]}', 'data: {"candidates":[{"index":0}]}'],
+  closing: (text) => [[event(response([{ text }], "STOP"))]],
   stream_type: "text/event-stream",
   broken_event: 'data: {"candidates": [{"conte\r\n\r\n',
   error_event: event(errorBody(503, "UNAVAILABLE", "The model is overloaded.")),

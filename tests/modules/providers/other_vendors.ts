@@ -7,13 +7,20 @@ import * as mistral from "../../../modules/provider-mistral/mod.ts";
 import * as openrouter from "../../../modules/provider-openrouter/mod.ts";
 import * as xai from "../../../modules/provider-xai/mod.ts";
 import { CHAT, RESPONSES } from "../provider_openai/vendors.ts";
+import { CHAT_USAGE } from "../provider_openai/wire.ts";
 import type { Vendor } from "./faults.ts";
 
 /** Mistral sends its usage beside the end of the answer, not in a chunk of its own. */
 const MISTRAL: Vendor = {
   ...CHAT,
-  events: (answer) => CHAT.events(answer).filter((event) => !event.includes('"choices":[]')),
+  events: (answer) =>
+    CHAT.events(answer).filter((event) => !event.includes('"choices":[]')).map((event) =>
+      event.includes('"finish_reason":"')
+        ? event.replace('"usage":null', `"usage":${JSON.stringify(CHAT_USAGE)}`)
+        : event
+    ),
   end_events: 2,
+  spare_events: 1,
 };
 
 const ROWS: readonly [name: string, module: Module, wire: Vendor][] = [
