@@ -74,7 +74,7 @@ export interface Vendor {
   readonly facts?: Readonly<Record<string, string>>;
   /** Whether `usage.cost` is in US dollars, as OpenRouter states it; default false. */
   readonly states_cost?: boolean;
-  /** Whether its servers may leave reasoning in `<think>` tags at the beginning of the text; default false. */
+  /** Whether servers may leave reasoning in `<think>` tags at the beginning of a text; default false. */
   readonly think_tags?: boolean;
   /** Whether the model is asked in words for a format that the request cannot state; else the loop asks. */
   readonly instructs?: boolean;

@@ -100,7 +100,7 @@ export class ResponsesReader implements EventReader {
     return [{ type: "response.output_item.added", output_index: place, item: stated }];
   }
 
-  /** Returns the events of a finished item: also its beginning and its texts, as far as they did not arrive. */
+  /** Returns the events of a finished item: also of its beginning and its texts where they did not arrive. */
   #done(item: JsonObject, place: number): JsonObject[] {
     const begun = this.#items.get(place);
     const is_new = begun?.type !== item.type;

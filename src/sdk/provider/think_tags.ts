@@ -10,8 +10,8 @@ export interface TextSplit {
 }
 
 /**
- * Divides the text of one answer, wherever its deltas are cut: what is between `<think>` at its beginning and
- * `</think>` is thinking, as is all of it without the end tag. White space around the tags belongs to neither.
+ * Divides the text of one answer, wherever its deltas are cut: what is between `<think>` at its beginning
+ * and `</think>` is thinking, as is all of it without the end tag. White space around the tags is left out.
  */
 export class ThinkTags {
   #state: "start" | "thinking" | "between" | "text" = "start";

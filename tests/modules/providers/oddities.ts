@@ -150,7 +150,7 @@ export const ODDITIES: readonly Fault[] = [
       `${input_tokens}, ${output_tokens}`,
     );
   }),
-  odd("counts of tokens that are none", counts(() => "n/a"), withText(), (result) => {
+  odd("counts of tokens that are words", counts(() => "n/a"), withText(), (result) => {
     isText(result);
     const { input_tokens, output_tokens, estimated } = result.response!.usage!;
     assert(input_tokens > 0 && output_tokens > 0 && estimated === true, `${input_tokens}, ${output_tokens}`);
