@@ -1,18 +1,25 @@
 /** Puts files back that a run has changed; see src/docs/chat.md#undo. */
 import { FileAccess, FileError } from "../../modules/files/access.ts";
 import type { ChangedFiles } from "../runs/ports.ts";
+import { parentFolder } from "../sdk/paths.ts";
 
 /** Bytes of a file that are compared; the tools of `tool-filesystem` write no larger ones. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
 /** The files of this host, within what each change says that its module may write. */
 export const changedFiles: ChangedFiles = {
-  async modeOf(path) {
-    const info = await Deno.lstat(path).catch(() => null);
-    return info?.mode == null ? null : info.mode & 0o7777;
+  async stateOf(path) {
+    const info = await infoOf(path);
+    if (info !== null) return { mode: info.mode === null ? null : info.mode & 0o7777, made_folders: 0 };
+    let made_folders = 0;
+    for (let folder = parentFolder(path); await infoOf(folder) === null; folder = parentFolder(folder)) {
+      if (folder === parentFolder(folder)) break;
+      made_folders++;
+    }
+    return { mode: null, made_folders };
   },
 
-  async putBack({ path, before, after_sha256, mode, write }) {
+  async putBack({ path, before, after_sha256, mode, made_folders, write }) {
     const access = new FileAccess({ read: write, write });
     try {
       const target = await access.writable(path);
@@ -23,8 +30,10 @@ export const changedFiles: ChangedFiles = {
       if ((now && await sha256(now)) !== after_sha256) {
         return now === null ? "it was deleted since" : "it was changed since";
       }
-      if (bytes === null) await access.remove(path);
-      else await access.replace(path, bytes, mode ?? undefined);
+      if (bytes === null) {
+        await access.remove(path);
+        await removeEmptyFolders(path, made_folders);
+      } else await access.replace(path, bytes, mode ?? undefined);
       return null;
     } catch (error) {
       if (error instanceof SyntaxError) return "its module kept no base64";
@@ -36,6 +45,20 @@ export const changedFiles: ChangedFiles = {
     }
   },
 };
+
+async function infoOf(path: string): Promise<Deno.FileInfo | null> {
+  return await Deno.lstat(path).catch(() => null);
+}
+
+/** Deletes at most `count` folders above a file, up to the first one that is not empty, or a link. */
+async function removeEmptyFolders(path: string, count: number): Promise<void> {
+  let folder = parentFolder(path);
+  for (let left = count; left > 0 && (await infoOf(folder))?.isDirectory; left--) {
+    const is_removed = await Deno.remove(folder).then(() => true, () => false); // false: it is not empty
+    if (!is_removed) return;
+    folder = parentFolder(folder);
+  }
+}
 
 function isSame(one: Uint8Array | null, other: Uint8Array | null): boolean {
   if (one === null || other === null) return one === other;

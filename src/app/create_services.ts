@@ -79,7 +79,7 @@ export function createServices(
     ready: (...input) => plans.ready(...input),
     secrets: () => redactor.child(),
     files: {
-      modeOf: async (path) => await (await loadFiles()).modeOf(path),
+      stateOf: async (path) => await (await loadFiles()).stateOf(path),
       putBack: async (change) => await (await loadFiles()).putBack(change),
     },
     ...(observe ? { observe } : {}),

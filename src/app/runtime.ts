@@ -244,6 +244,9 @@ function lazyRuns(open: () => Promise<Runs>): Runs {
     remove: async (...args) => (await open()).remove(...args),
     raiseLimits: async (...args) => (await open()).raiseLimits(...args),
     undo: async (...args) => (await open()).undo(...args),
+    changedRuns: async function* (...args) {
+      yield* (await open()).changedRuns(...args);
+    },
     cancel: async (...args) => (await open()).cancel(...args),
     steer: async (...args) => (await open()).steer(...args),
     approvals: async (...args) => (await open()).approvals(...args),

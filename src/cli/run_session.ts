@@ -51,7 +51,8 @@ export async function storedSessions({ runs }: Pick<Runtime, "runs">): Promise<S
   let cursor: string | undefined;
   do {
     const page = await runs.sessions.list(TERMINAL, cursor === undefined ? {} : { cursor });
-    found.push(...page.data.filter(({ parent_id }) => parent_id === null));
+    // a fork has a parent too
+    found.push(...page.data.filter(({ parent_id, metadata }) => parent_id === null || metadata.forked_at));
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined);
   return found.sort((a, b) => b.last_activity.localeCompare(a.last_activity));

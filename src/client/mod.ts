@@ -296,9 +296,9 @@ export class PreampClient {
     return this.#list(`${sessionPath(id)}/messages`, query);
   }
 
-  /** Creates a session with the history up to a turn; without `turn`, with all of it. */
-  forkSession(id: string, turn?: number): Promise<Data> {
-    return this.#json("POST", `${sessionPath(id)}/fork`, turn === undefined ? {} : { turn });
+  /** Creates a session with the history up to a turn, or as it was before a run; by default all of it. */
+  forkSession(id: string, at: { turn?: number; before_run?: string } = {}): Promise<Data> {
+    return this.#json("POST", `${sessionPath(id)}/fork`, at);
   }
 
   /** Lists the named plans of the server. */

@@ -6,12 +6,13 @@ import { draftEntry, type Entry } from "../kernel/host.ts";
 import { cancelledOutcome } from "../kernel/session/outcome.ts";
 import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
+import { textOf } from "../sdk/messages.ts";
 import type { RaisableLimit, RunLimits } from "../sdk/types.ts";
 import { closedApprovalError } from "./run/approval_queue.ts";
 import type { RunsDeps } from "./ports.ts";
 import type { ReplayDeps } from "./replay/replay_turn.ts";
-import { undoFileChanges } from "./storage/file_changes.ts";
-import { forkedSession, originOf, pointOf } from "./storage/fork.ts";
+import { changedFilesOfRuns, undoFileChanges } from "./storage/file_changes.ts";
+import { FORKED_BEFORE_RUN, forkedSession, originOf, pointOf } from "./storage/fork.ts";
 import { printableId } from "../sdk/ids.ts";
 import { eraseRun } from "./storage/erase.ts";
 import { loadInput, recordedInput } from "./storage/run_input.ts";
@@ -26,6 +27,7 @@ import { AWAITING } from "./types.ts";
 import type {
   Approval,
   Caller,
+  ChangedRun,
   CreateOptions,
   ModelRequest,
   Page,
@@ -174,6 +176,42 @@ export class RunService implements Runs {
       throw new PreampError("session_busy", `Cannot undo run "${run_id}": it has not ended`);
     }
     return await undoFileChanges(this.#deps, caller.namespace, run.id);
+  }
+
+  async *changedRuns(
+    caller: Caller,
+    { session_id }: { session_id?: string } = {},
+  ): AsyncIterable<ChangedRun> {
+    const { store } = this.#deps;
+    let of = session_id;
+    let end: Run | null = null;
+    do {
+      for await (const { run_id, paths } of changedFilesOfRuns(store, caller.namespace, of)) {
+        const run = await this.get(caller, run_id);
+        if (end !== null && run.created_at >= end.created_at) continue; // not in the fork
+        yield { run, prompt: await this.#promptOf(run), paths };
+      }
+      end = of === undefined ? null : await this.#forkedBefore(caller, of);
+      of = end?.session_id;
+    } while (of !== undefined);
+  }
+
+  /** Resolves to the run before which a session was forked; null for any other session. */
+  async #forkedBefore(caller: Caller, session_id: string): Promise<Run | null> {
+    const { object: { parent_id, metadata } } = await this.#sessions.load(caller, session_id);
+    const record = await this.#deps.store.get("run", String(metadata[FORKED_BEFORE_RUN]));
+    if (record?.namespace !== caller.namespace) return null;
+    const run = record.value as unknown as Run;
+    return run.session_id === parent_id ? run : null;
+  }
+
+  /** Resolves to the text of a run's prompt; to null when its log is no longer stored. */
+  async #promptOf({ id, session_id }: Run): Promise<string | null> {
+    const entries = await this.#deps.store.entries(id, 0, PAGE_ENTRIES, MAX_PAGE_BYTES) as Entry[] | null;
+    const started = entries?.find((entry) =>
+      entry.event === "execution:start" && entry.session_id === session_id
+    );
+    return started ? textOf(started.data.prompt) : null;
   }
 
   async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {

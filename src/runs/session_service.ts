@@ -6,7 +6,13 @@ import { allRecords } from "../store/store.ts";
 import type { RunsDeps } from "./ports.ts";
 import { DAY_MS } from "./run/run_records.ts";
 import type { SessionProjection } from "./run/run_projection.ts";
-import { forkedSession, messagesOfTurns, withAnswers } from "./storage/fork.ts";
+import {
+  FORKED_BEFORE_RUN,
+  forkedSession,
+  type ForkPoint,
+  messagesOfTurns,
+  withAnswers,
+} from "./storage/fork.ts";
 import { eraseRun } from "./storage/erase.ts";
 import { loadInput } from "./storage/run_input.ts";
 import {
@@ -94,21 +100,44 @@ export class SessionService implements Sessions {
   async fork(
     caller: Caller,
     session_id: string,
-    { turn }: { turn?: number } = {},
+    { turn, before_run }: { turn?: number; before_run?: string } = {},
   ): Promise<SessionObject> {
     const { store, newId, clock, limitsOf } = this.#deps;
     const parent = await this.#sessions.load(caller, session_id);
-    const messages = messagesOfTurns(parent.messages, turn);
-    const is_whole = messages.length === parent.messages.length;
-    const session_state = is_whole
-      ? parent.session_state
-      : await this.#stateAt(caller, session_id, messages.length);
-    const lineage: JsonObject = turn === undefined ? {} : { forked_from_turn: turn };
-    const point = { messages: withAnswers(messages), session_state, lineage };
+    const point = before_run === undefined
+      ? await this.#pointAfter(caller, parent, turn)
+      : await this.#pointBefore(session_id, before_run);
     const fork = forkedSession(parent, newId("ses"), point, clock.now());
     const expires_ms = clock.now() + limitsOf(caller).retention_days * DAY_MS;
     await store.commit([sessionChange(caller, fork, expires_ms)]);
     return withStatus(fork);
+  }
+
+  /** Returns the state of a session at the end of a turn. */
+  async #pointAfter(caller: Caller, session: SavedSession, turn: number | undefined): Promise<ForkPoint> {
+    const messages = messagesOfTurns(session.messages, turn);
+    const is_whole = messages.length === session.messages.length;
+    const session_state = is_whole
+      ? session.session_state
+      : await this.#stateAt(caller, session.object.id, messages.length);
+    const lineage: JsonObject = turn === undefined ? {} : { forked_from_turn: turn };
+    return { messages: withAnswers(messages), session_state, lineage };
+  }
+
+  /** Returns the state of a session that one of its runs has begun with. */
+  async #pointBefore(session_id: string, run_id: string): Promise<ForkPoint> {
+    const input = await loadInput(this.#deps.store, run_id);
+    if (input === null || input.session_id !== session_id) {
+      throw new PreampError(
+        "request_invalid",
+        `Cannot fork the session before run "${
+          printableId(run_id)
+        }": it has no such run, or the run's input ` +
+          "is no longer stored",
+      );
+    }
+    const { history, session_state } = input;
+    return { messages: withAnswers(history), session_state, lineage: { [FORKED_BEFORE_RUN]: run_id } };
   }
 
   /**

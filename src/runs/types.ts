@@ -322,8 +322,19 @@ export interface FileChange {
   after_sha256: string | null;
   /** Mode of the file from before; null: there was none, or it is not known. */
   mode: number | null;
+  /** Number of folders on the way to a new file that did not exist; the change makes them. */
+  made_folders: number;
   /** What the module may write that made the change. */
   write: GrantedPermissions["write"];
+}
+
+/** A run with changes of files that are not undone. */
+export interface ChangedRun {
+  readonly run: Run;
+  /** Text of its prompt; null when its log is no longer stored. */
+  readonly prompt: string | null;
+  /** Paths of the changed files, as in {@link UndoReport}. */
+  readonly paths: readonly string[];
 }
 
 /** What an undo has done with the files that a run had changed. */
@@ -439,6 +450,11 @@ export interface Runs {
    * was put back is not put back again. @throws {PreampError} `session_busy` while the run is active.
    */
   undo(caller: Caller, run_id: string): Promise<UndoReport>;
+  /**
+   * Yields the runs with changes that are not undone, those with the newest changes first. `session_id`: only
+   * runs of this conversation, which may have begun in a session that this one was forked from before a run.
+   */
+  changedRuns(caller: Caller, filter?: { session_id?: string }): AsyncIterable<ChangedRun>;
   /** Resolves to a recording of a run. @throws {PreampError} `log_expired`, `not_replayable`. */
   recording(caller: Caller, run_id: string): Promise<Recording>;
   /**
@@ -489,8 +505,13 @@ export interface Sessions {
   ): Promise<Page<JsonObject>>;
   /**
    * Creates a session with this one's history up to the end of a turn; the first turn is 1, default: the
-   * last one.
-   * @throws {PreampError} `request_invalid` when there is no such turn.
+   * last one. `before_run`: as the session was before one of its runs.
+   * @throws {PreampError} `request_invalid` when there is no such turn or run, or its input is no longer
+   * stored.
    */
-  fork(caller: Caller, session_id: string, options?: { turn?: number }): Promise<SessionObject>;
+  fork(
+    caller: Caller,
+    session_id: string,
+    options?: { turn?: number; before_run?: string },
+  ): Promise<SessionObject>;
 }

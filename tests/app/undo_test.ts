@@ -294,15 +294,136 @@ Deno.test("preamp undo puts back the files of a stored run", async () => {
   await Deno.writeTextFile(`${path}/a.txt`, "mine");
   const refused = await preamp("undo", "last");
   assertEquals(refused.code, EXIT.failed);
-  assertMatch(refused.stdout, /^not undone: \S+a\.txt: it was changed since\n$/);
+  assertMatch(refused.stdout, /^"go" \(run_\w+, .* UTC\):\nnot undone: \S+a\.txt: it was changed since\n$/);
   await Deno.writeTextFile(`${path}/a.txt`, "two");
   const [stored] = JSON.parse((await preamp("runs", "--json")).stdout).data;
-  const undone = await preamp("undo", stored.id, "--json");
+  await Deno.writeTextFile(`${path}/talk.json`, JSON.stringify(planOf(path, [])));
+  assertEquals((await preamp("run", "-p", "talk.json", "--session", "new", "hello")).code, EXIT.done);
+  const undone = await preamp("undo", "last", "--json"); // the newest run has changed nothing
   assertEquals([undone.code, JSON.parse(undone.stdout).undone.length], [EXIT.done, 1]);
+  assertEquals(JSON.parse(undone.stdout).run_id, stored.id);
   assertEquals(await Deno.readTextFile(`${path}/a.txt`), "one");
+  assertMatch((await preamp("undo", "last")).stdout, /^Nothing to undo: no stored run has changes/);
   assertMatch(
-    (await preamp("undo", "last")).stdout,
+    (await preamp("undo", stored.id)).stdout,
     new RegExp(`^Nothing to undo: ${stored.id} has changed no`),
   );
   assertMatch((await preamp("undo")).stderr, /name one run/);
 });
+
+Deno.test("undo deletes the folders that a change has made, as far as they are empty", () =>
+  withServer(async ({ folder, run, undo, text }) => {
+    await Deno.mkdir(`${folder}/old`);
+    const changed = await run(planOf(folder, [
+      write("old/new/deep/a.txt", "a"),
+      write("old/new/b.txt", "b"),
+      write("old/c.txt", "c"),
+      write("mixed/deep/d.txt", "d"),
+    ]));
+    await Deno.writeTextFile(`${folder}/mixed/mine.txt`, "mine");
+    assertEquals((await undo(changed)).not_undone, []);
+    const names = async (path: string) => (await Array.fromAsync(Deno.readDir(path))).map(({ name }) => name);
+    assertEquals((await names(folder)).sort(), ["mixed", "old"]);
+    assertEquals(await names(`${folder}/old`), []); // it was there before
+    assertEquals(await names(`${folder}/mixed`), ["mine.txt"]);
+    assertEquals(await text("mixed/mine.txt"), "mine");
+  }));
+
+/** Runs `preamp chat` in a folder on a plan whose answers to "edit N" write N to a file; returns stdout. */
+async function chatIn(path: string, lines: string[], options: { terminal?: boolean; session?: string } = {}) {
+  const { terminal = false, session = "notes" } = options;
+  const io = fakeIo({
+    cwd: new URL(`file://${path}/`),
+    env: { PREAMP_HOME: `${path}/home`, TERM: "dumb" },
+    lines: [...lines, "/quit"],
+    terminal,
+  });
+  const code = await cli(
+    ["chat", "-p", "plan.json", "--workspace", `${path}/work`, "--session", session],
+    io,
+  );
+  return { code, stdout: io.stdout, stderr: io.stderr };
+}
+
+/** Calls `test` with a folder for {@link chatIn}, and the messages of its newest session. */
+async function withChat(
+  test: (path: string, messages: () => Promise<string[]>) => Promise<void>,
+): Promise<void> {
+  await using place = await temporaryFolder();
+  const path = await Deno.realPath(place.path);
+  await Deno.mkdir(`${path}/work`);
+  const plan = planOf(`${path}/work`, []);
+  plan.providers = [{
+    module: "provider-mock",
+    config: {
+      responses: [
+        { tool_calls: [write("a.txt", "1")] },
+        "one",
+        "talk",
+        { tool_calls: [write("a.txt", "2"), write("new/b.txt", "2")] },
+        "two",
+        { tool_calls: [write("a.txt", "3")] },
+        "three",
+      ],
+    },
+  }];
+  await Deno.writeTextFile(`${path}/plan.json`, JSON.stringify(plan));
+  await test(path, async () => {
+    const io = fakeIo({ cwd: new URL(`file://${path}/`), env: { PREAMP_HOME: `${path}/home` } });
+    await cli(["sessions", "--json"], io);
+    const [{ id }] = JSON.parse(io.stdout).data;
+    await using store = await openedStore(`sqlite:${path}/home/preamp.db`);
+    const { value } = (await store.get("session", id))!;
+    return (value.messages as { role: string; content: string }[])
+      .filter(({ role }) => role === "user").map(({ content }) => content);
+  });
+}
+
+Deno.test("/undo takes the newest answer with changes where no one can be asked, and says which", () =>
+  withChat(async (path) => {
+    const { stdout } = await chatIn(path, ["write one", "talk", "/undo", "/undo"]);
+    assertMatch(stdout, /"write one" \(run_\w+, .* UTC\):\ndeleted work\/a\.txt\n/);
+    assertMatch(stdout, /There is nothing to undo/);
+    assertEquals(await Deno.stat(`${path}/work/a.txt`).catch(() => null), null);
+  }));
+
+Deno.test("/undo list names the answers with changes of a continued conversation; /undo N takes several back", () =>
+  withChat(async (path, messages) => {
+    await chatIn(path, ["write one", "talk"]);
+    await chatIn(path, ["write two", "write three"]);
+    const listed = (await chatIn(path, ["/undo list", "/undo 4", "/undo all"])).stdout;
+    assertMatch(listed, /^1 +"write three" .*: 1 file: work\/a\.txt$/m);
+    assertMatch(listed, /^2 +"write two" .*: 2 files: work\/a\.txt, work\/new\/b\.txt$/m);
+    assertMatch(listed, /^3 +"write one" /m);
+    const { stdout } = await chatIn(path, ["/undo 2"]);
+    assertMatch(
+      stdout,
+      /"write three"[\s\S]*restored work\/a\.txt[\s\S]*"write two"[\s\S]*deleted work\/new\/b/,
+    );
+    assertEquals(await Deno.readTextFile(`${path}/work/a.txt`), "1");
+    assertEquals(await Deno.stat(`${path}/work/new`).catch(() => null), null);
+    assertEquals(await messages(), ["write one", "talk", "write two", "write three"]);
+  }));
+
+Deno.test("/undo asks which answer, and takes the conversation back too when that is wanted", () =>
+  withChat(async (path, messages) => {
+    await chatIn(path, ["write one", "talk", "write two"]);
+    const { stdout } = await chatIn(path, ["/undo", "1", "2"], { terminal: true });
+    assertMatch(
+      stdout,
+      /Back to before which message\?\n *1\) "write two" \(.* UTC, 2 files: .*\)\n *2\) "write one"/,
+    );
+    assertMatch(
+      stdout,
+      /Undo the answer to "write two"\n *1\) Take back the files .*\n *2\) .* the conversation/,
+    );
+    assertMatch(stdout, /The conversation is as it was before "write two"/);
+    assertEquals(await messages(), ["write one", "talk"]);
+    assertEquals(await Deno.readTextFile(`${path}/work/a.txt`), "1");
+    // the fork has the changes from before its begin, too
+    const again = await chatIn(path, ["write two again", "/undo list", "/undo 2 conversation"]);
+    assertMatch(again.stdout, /^1 +"write two again"/m);
+    assertMatch(again.stdout, /^2 +"write one"/m);
+    assertEquals(await messages(), []);
+    assertEquals(await Array.fromAsync(Deno.readDir(`${path}/work`)), []);
+  }));

@@ -89,6 +89,9 @@ Deno.test("chat --demo mends a project in a terminal: asks, shows the change, ru
   await screen.send("/replay");
   await screen.shows("The replay is equal");
   await screen.send("/undo");
+  await screen.shows("Take back the files and the conversation");
+  await pause();
+  await program.type("\r");
   await screen.shows("restored");
   await screen.shows("total.sh");
   await screen.shows("> ");

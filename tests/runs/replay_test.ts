@@ -321,6 +321,22 @@ Deno.test("fork() cuts the history at a turn, answers open calls, and records it
   }
 });
 
+Deno.test("fork() before a run has the messages and the state of modules that the run began with", async () => {
+  const made = serviceWith({ plan: { providers: [mock("one", "two", "three", "four")] } });
+  const { session_id, id: first } = await made.finish("plan", { prompt: "first" });
+  const second = await made.finish(null, { prompt: "second", session_id });
+  await made.finish(null, { prompt: "third", session_id });
+  const { sessions } = made.runs;
+  const fork = await sessions.fork(CALLER, session_id, { before_run: second.id });
+  const { data: messages } = await sessions.messages(CALLER, fork.id);
+  assertEquals(messages.map(({ role }) => role), ["user", "assistant"]);
+  assertEquals((await made.finish(null, { prompt: "other", session_id: fork.id })).output_text, "two");
+  const empty = await sessions.fork(CALLER, session_id, { before_run: first });
+  assertEquals((await sessions.messages(CALLER, empty.id)).data, []);
+  const other = await sessions.fork(CALLER, fork.id, { before_run: second.id }).then(() => null, (e) => e);
+  assertEquals(other.code, "request_invalid"); // a run of the other session
+});
+
 Deno.test("fork() of a session whose only prompt was denied has its whole history", async () => {
   const deny = hook("prompt:submit", () => ({ action: "deny", reason: "no" }));
   const { runs, finish } = service({ plans: { plan: { system: "Be brief.", hooks: [deny] } } });

@@ -88,10 +88,10 @@ export class Chat implements Conversation {
     this.#is_leaving = true;
   }
 
-  continueIn(session_id: string): void {
+  continueIn(session_id: string, plan: ChatPlan = {}): void {
     this.session_id = session_id;
     this.last_run = null;
-    this.plan = {}; // the session has its own
+    this.plan = plan;
   }
 
   async begin(): Promise<boolean> {

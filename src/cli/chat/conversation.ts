@@ -36,8 +36,8 @@ export interface Conversation {
   readonly last_run: Run | null;
   /** Ends the conversation after what is running. */
   leave(): void;
-  /** Continues another session, with its plan. */
-  continueIn(session_id: string): void;
+  /** Continues another session. `plan`: default its own. */
+  continueIn(session_id: string, plan?: ChatPlan): void;
   /** Begins a session, and resolves to whether there is a plan for it. */
   begin(): Promise<boolean>;
 }

@@ -5,12 +5,12 @@ import type { SessionObject } from "../../runs/types.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { didYouMean } from "../../sdk/findings.ts";
 import { TERMINAL } from "../commands.ts";
-import { undoLines } from "../commands/undo.ts";
 import { counted, tableText } from "../terminal/format.ts";
 import { dollars, formatValue, messageText } from "../terminal/progress_lines.ts";
 import type { Conversation } from "./conversation.ts";
 import { modelsAtHand } from "./model_at_hand.ts";
 import { namedSessions } from "./sessions.ts";
+import { undo } from "./undo.ts";
 
 interface SlashCommand {
   readonly usage: string;
@@ -32,7 +32,11 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
     summary: "run the last answer again on its recorded model calls and tools, and compare",
     run: replay,
   },
-  undo: { usage: "/undo", summary: "put back the files that the last answer has changed", run: undo },
+  undo: {
+    usage: "/undo [N] [conversation]",
+    summary: "take files, and if wanted the conversation, back to before an answer",
+    run: undo,
+  },
   quit: { usage: "/quit", summary: "leave (also Ctrl-D)", run: (chat) => chat.leave() },
 };
 
@@ -134,11 +138,6 @@ async function sessions(chat: Conversation, argument: string): Promise<void> {
 
 function factsOf({ run_count, last_activity }: SessionObject): string {
   return `${counted(run_count, "answer")}, ${last_activity.slice(0, 16).replace("T", " ")} UTC`;
-}
-
-async function undo({ options: { runtime, view }, last_run }: Conversation): Promise<void> {
-  if (last_run === null) return view.say("There is no answer to undo yet.");
-  undoLines(await runtime.runs.undo(TERMINAL, last_run.id)).forEach((line) => view.say(line));
 }
 
 async function replay({ options: { runtime, view }, last_run }: Conversation): Promise<void> {

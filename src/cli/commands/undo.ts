@@ -1,18 +1,20 @@
 /** `preamp undo`: puts back the files that a run has changed (src/docs/chat.md#undo). */
-import type { UndoReport } from "../../runs/types.ts";
+import type { ChangedRun, UndoReport } from "../../runs/types.ts";
 import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
 import { type Command, TERMINAL } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import { withStoredRuns } from "../run_session.ts";
+import { timeText, withStoredRuns } from "../run_session.ts";
 import { settingFlags } from "../settings.ts";
+import { counted } from "../terminal/format.ts";
 import { formatValue } from "../terminal/progress_lines.ts";
 
 export const command: Command = {
   usage: "undo [flags] <run>",
-  summary: "Puts back the files that a stored run has changed with its tools. `last` is the newest run.",
+  summary:
+    "Puts back the files that a stored run has changed with its tools. `last` is the newest with changes.",
   flags: [
     ...settingFlags(["store"]),
-    ...formatFlags({ help: "text (default), or {undone, not_undone}" }),
+    ...formatFlags({ help: "text (default), or {run_id, undone, not_undone}" }),
   ],
   details: () =>
     "A file that was changed since stays as it is. What commands of the run did is not undone. Exit codes: " +
@@ -21,15 +23,18 @@ export const command: Command = {
   async run(args, io) {
     const wanted = runOf(args);
     return await withStoredRuns(args, io, async ({ runs }) => {
-      const [newest] = wanted === "last" ? (await runs.list(TERMINAL, { limit: 1 })).data : [];
-      if (wanted === "last" && !newest) {
-        throw new UsageError(
-          "Cannot undo the last run: no run is stored; preamp run --session new and preamp chat store theirs",
-        );
+      if (wanted !== "last") return resultOf(await runs.undo(TERMINAL, wanted), []);
+      for await (const changed of runs.changedRuns(TERMINAL)) {
+        return resultOf(await runs.undo(TERMINAL, changed.run.id), [`${titleOf(changed)}:`]);
       }
-      const report = await runs.undo(TERMINAL, newest?.id ?? wanted);
-      const exit = report.not_undone.length === 0 ? EXIT.done : EXIT.failed;
-      return { data: report, text: `${undoLines(report).join("\n")}\n`, exit };
+      const { data: [newest] } = await runs.list(TERMINAL, { limit: 1 });
+      if (newest) {
+        const data: UndoReport = { object: "undo", run_id: newest.id, undone: [], not_undone: [] };
+        return { data, text: "Nothing to undo: no stored run has changes of files that are not undone\n" };
+      }
+      throw new UsageError(
+        "Cannot undo the last run: no run is stored; preamp run --session new and preamp chat store theirs",
+      );
     });
   },
 };
@@ -37,6 +42,31 @@ export const command: Command = {
 function runOf({ rest: [run, ...more] }: Arguments): string {
   if (run !== undefined && more.length === 0) return run;
   throw new UsageError("Cannot undo: name one run, such as run_…, or last; preamp runs lists them");
+}
+
+function resultOf(report: UndoReport, title: string[]) {
+  const exit = report.not_undone.length === 0 ? EXIT.done : EXIT.failed;
+  return { data: report, text: `${[...title, ...undoLines(report)].join("\n")}\n`, exit };
+}
+
+/** Characters of a prompt in a title. */
+const MAX_PROMPT = 60;
+
+/** Returns the name of a run for a person: its prompt, or its id, and when it began. */
+export function titleOf({ run, prompt }: ChangedRun): string {
+  return `${promptText({ run, prompt })} (${run.id}, ${timeText(run.created_at)} UTC)`;
+}
+
+/** Returns the begin of a run's prompt in quotation marks; its id if the prompt is not known. */
+export function promptText({ run, prompt }: Pick<ChangedRun, "run" | "prompt">): string {
+  const text = formatValue(prompt?.replaceAll(/\s+/g, " ") ?? run.id);
+  return JSON.stringify(text.length <= MAX_PROMPT ? text : `${text.slice(0, MAX_PROMPT - 1)}…`);
+}
+
+/** Returns the number of files of a run, and their names as far as there is room. */
+export function filesText({ paths }: ChangedRun): string {
+  const named = paths.slice(0, 3).map(formatValue).join(", ");
+  return `${counted(paths.length, "file")}: ${named}${paths.length > 3 ? ", …" : ""}`;
 }
 
 /** Returns what an undo has done, a line for each file. */

@@ -16,6 +16,8 @@ import type { FileChange, UndoReport } from "../types.ts";
 const KIND = "file_change";
 /** Digits of a change's number in its key, so that keys sort by number. */
 const DIGITS = 9;
+/** Last characters of a path that lists have; an index of Postgres takes no entry of more than 2 KB. */
+const MAX_LISTED_CHARS = 500;
 
 /** A stored change; `refused`: why its bytes were not kept. */
 interface StoredChange extends FileChange {
@@ -37,19 +39,18 @@ export class FileChanges {
    * @throws {PreampError} `request_invalid` for no change, or a path outside of `write`.
    */
   async keep(given: JsonObject, write: GrantedPermissions["write"]): Promise<string | null> {
-    const { id, store, limits: { max_undo_bytes, retention_days }, options } = this.#run;
+    const { id, session_id, store, limits: { max_undo_bytes, retention_days }, options } = this.#run;
     const { files, clock } = options.deps;
     if (!files) return null;
     const { path, before, after_sha256 } = changeOf(given, write);
-    const mode = before === null ? null : await files.modeOf(path);
+    const state = await files.stateOf(path);
     const kept = await (this.#kept ??= this.#keptBefore());
     const bytes = before === null ? 0 : Math.ceil(before.length / 4) * 3;
     const refused = kept.bytes + bytes > max_undo_bytes
       ? `a run keeps at most ${max_undo_bytes} bytes of files (limits.max_undo_bytes)`
       : null;
-    const change: StoredChange = refused === null
-      ? { path, before, after_sha256, mode, write }
-      : { path, before: null, after_sha256, mode, write, refused };
+    const change: StoredChange = { path, before, after_sha256, ...state, write };
+    if (refused !== null) Object.assign(change, { before: null, refused });
     const number = ++kept.count;
     if (refused === null) kept.bytes += bytes;
     const put = {
@@ -57,7 +58,12 @@ export class FileChanges {
       key: `${id}/${String(number).padStart(DIGITS, "0")}`,
       namespace: options.caller.namespace,
       value: change as unknown as JsonObject,
-      index: { run_id: id, bytes: String(refused === null ? bytes : 0) },
+      index: {
+        run_id: id,
+        session_id,
+        bytes: String(refused === null ? bytes : 0),
+        path: shownPath(change).slice(-MAX_LISTED_CHARS), // for lists, which do not read the bytes
+      },
       expires_ms: clock.now() + retention_days * DAY_MS,
     };
     await store.commit([{ put }]);
@@ -100,6 +106,26 @@ function mayWrite(write: GrantedPermissions["write"], path: string): boolean {
 
 function changesOf(store: Store, namespace: string, run_id: string) {
   return allRecords(store, KIND, { namespace, where: { run_id } });
+}
+
+/**
+ * Yields the runs with changes that are not undone, in the order of their newest changes, newest first: the
+ * id, and the paths of the files. `session_id`: only runs of this session.
+ */
+export async function* changedFilesOfRuns(
+  store: Store,
+  namespace: string,
+  session_id?: string,
+): AsyncGenerator<{ run_id: string; paths: string[] }> {
+  const seen = new Set<string>();
+  const where = session_id === undefined ? {} : { session_id };
+  for await (const { index: { run_id } = {} } of allRecords(store, KIND, { namespace, where })) {
+    if (run_id === undefined || seen.has(run_id)) continue;
+    seen.add(run_id);
+    const paths = new Set<string>();
+    for await (const { index } of changesOf(store, namespace, run_id)) paths.add(index?.path ?? "");
+    yield { run_id, paths: [...paths].reverse() };
+  }
 }
 
 /** Resolves to the changes that delete what a run has kept. */

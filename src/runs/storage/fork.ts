@@ -15,6 +15,9 @@ import { projectionOf } from "../run/run_projection.ts";
 import { stateAfter } from "../run/restored_run.ts";
 import type { Recording, SavedSession } from "../types.ts";
 
+/** Field of a fork's metadata with the run before which it was forked. */
+export const FORKED_BEFORE_RUN = "forked_before_run";
+
 /** State of a fork at its start. */
 export interface ForkPoint {
   /** Messages of the new session; every tool call has a result. */

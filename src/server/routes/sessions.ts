@@ -43,7 +43,7 @@ export const SESSION_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/sessions/{id}/fork",
     id: "forkSession",
-    summary: "Create a new session with the history of this one up to the end of a turn",
+    summary: "Create a new session with the history of this one up to the end of a turn, or before a run",
     body: "ForkRequest",
     body_optional: true,
     answers: {

@@ -113,6 +113,12 @@ export const BODIES = {
     turn: z.int().min(1).exactOptional().meta({
       description: "last turn of the history to keep, from 1; default all",
     }),
+    before_run: z.string().min(1).exactOptional().meta({
+      description: "id of a run of the session: keep what was before it; instead of turn",
+    }),
+  }).refine(({ turn, before_run }) => turn === undefined || before_run === undefined, {
+    path: ["before_run"],
+    error: "must not be combined with turn",
   }),
 
   SteerRequest: z.strictObject({ text: nonBlank }),

@@ -83,6 +83,9 @@ Deno.test("POST /v1/sessions/{id}/fork creates an independent session", async ()
     assertEquals((await send(`GET /v1/sessions/${run.session_id}/messages`)).json.data.length, 4);
     assertEquals((await send(`POST /v1/sessions/${run.session_id}/fork`, { turn: 2 })).status, 400);
     assertEquals((await send(`POST /v1/sessions/${run.session_id}/fork`)).status, 201);
+    const before = await send(`POST /v1/sessions/${run.session_id}/fork`, { before_run: run.id });
+    assertEquals([before.status, before.json.metadata.forked_before_run], [201, run.id]);
+    assertEquals((await send(`GET /v1/sessions/${before.json.id}/messages`)).json.data, []);
   } finally {
     await close();
   }
@@ -98,6 +101,8 @@ Deno.test("replay and fork refuse invalid requests", async () => {
       [`POST /v1/runs/${id}/replay`, { from: 1 }, 400],
       ["POST /v1/runs/run_none/replay", undefined, 404],
       [`POST /v1/sessions/${session_id}/fork`, { turn: 0 }, 400],
+      [`POST /v1/sessions/${session_id}/fork`, { turn: 1, before_run: id }, 400],
+      [`POST /v1/sessions/${session_id}/fork`, { before_run: "run_none" }, 400],
       ["POST /v1/sessions/ses_none/fork", undefined, 404],
     ] as [string, unknown, number][]
   ) {
