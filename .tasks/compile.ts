@@ -31,7 +31,11 @@ const V8_FLAGS = "--disallow-code-generation-from-strings,--liftoff-only";
  * First files of workers: the bundler does not follow `new Worker(…)`; the files that start them name them
  * too.
  */
-const ROOTS = ["src/sandbox/worker_runtime/main.ts", "src/store/sqlite/worker.ts"];
+const ROOTS = [
+  "src/sandbox/worker_runtime/main.ts",
+  "src/store/sqlite/worker.ts",
+  "modules/tool-mcp/message_worker.ts",
+];
 
 interface Manifest {
   tasks: { start: string };

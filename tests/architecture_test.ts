@@ -74,7 +74,12 @@ const MODULE_IMPORTS: ReadonlySet<string> = new Set([
 ]);
 
 /** Folders of `modules` that are no module: several modules share them. */
-const SHARED_BY_MODULES: readonly string[] = ["modules/ai-sdk/", "modules/files/", "modules/shell/"];
+const SHARED_BY_MODULES: readonly string[] = [
+  "modules/ai-sdk/",
+  "modules/files/",
+  "modules/shell/",
+  "modules/worker/",
+];
 
 interface Import {
   readonly specifier: string;

@@ -34,6 +34,17 @@ export class Deadline {
     clearTimeout(this.#timer);
   }
 
+  /** Settles as `promise` does, or rejects as soon as the time or the call is over; `promise` continues. */
+  orEnd<T>(promise: Promise<T>): Promise<T> {
+    const { signal } = this;
+    signal.throwIfAborted();
+    return new Promise((resolve, reject) => {
+      const end = () => reject(signal.reason);
+      signal.addEventListener("abort", end, { once: true });
+      promise.finally(() => signal.removeEventListener("abort", end)).then(resolve, reject);
+    });
+  }
+
   /** The call has ended. */
   end(): void {
     this.stop();

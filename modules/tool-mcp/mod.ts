@@ -8,12 +8,12 @@ import {
   type MountReturn,
   type PinnedTools,
   PreampError,
-  readConfig,
   type Tool,
   toolChanges,
 } from "preamp/base";
-import { checkServers, CONFIG_SCHEMA, describeServers, type McpConfig } from "./config.ts";
+import { CONFIG_SCHEMA, describeServers, type McpConfig, readServers, type ServerConfig } from "./config.ts";
 import { type Ask, askWith } from "./questions.ts";
+import type { ServerTarget } from "./connection.ts";
 import type { McpServer } from "./server.ts";
 
 export const module: ModuleInfo = {
@@ -34,10 +34,15 @@ export const servers = describeServers;
  * `module_invalid` when a server cannot be used.
  */
 export async function mount(coordinator: Coordinator, written: JsonObject): Promise<MountReturn> {
-  const config = readConfig<McpConfig>(CONFIG_SCHEMA, written, checkServers);
-  const connected = await connectAll(config, coordinator.permissions, askWith(coordinator));
+  const config = readServers(written);
+  const warnings: string[] = [];
+  const connected = await connectAll(config, coordinator.permissions, askWith(coordinator), warnings);
   coordinator.registerCleanup(() => closeAll(connected));
   await checkPins(connected, config.pins);
+  for (const { name, notes } of connected) warnings.push(...warningOf(name, notes));
+  for (const message of warnings) {
+    await coordinator.hooks.emit("user:notification", { message, level: "warning", source: module.id });
+  }
   const { modelNames } = await import("./definitions.ts");
   const all: Tool[] = [];
   for (const server of connected) {
@@ -67,9 +72,11 @@ export async function pins(
   written: JsonObject,
   permissions: GrantedPermissions,
 ): Promise<Record<string, PinnedTools>> {
-  const config = readConfig<McpConfig>(CONFIG_SCHEMA, written, checkServers);
-  const connected = await connectAll(config, permissions, () => Promise.resolve(false));
+  const config = readServers(written);
+  const missing: string[] = [];
+  const connected = await connectAll(config, permissions, () => Promise.resolve(false), missing);
   try {
+    if (missing.length > 0) throw new PreampError("module_invalid", missing.join("; ")); // it would not be pinned
     const { pinsOf } = await import("./definitions.ts");
     const pinned = connected.map(async ({ name, definitions }) => [name, await pinsOf(definitions)] as const);
     return Object.fromEntries(await Promise.all(pinned));
@@ -78,28 +85,49 @@ export async function pins(
   }
 }
 
-/** Connects to all servers at once; to none if one fails. */
+/** Connects to all servers at once; to none if one fails that is not optional. */
 async function connectAll(
   config: McpConfig,
   permissions: GrantedPermissions,
   ask: Ask,
+  warnings: string[],
 ): Promise<McpServer[]> {
   const { McpServer } = await import("./server.ts");
   const all = { net: true, run: true };
-  const results = await Promise.allSettled([
-    ...Object.entries(config.servers).map(([name, server]) =>
-      McpServer.connect(name, server, permissions, config, ask)
-    ),
-    ...config.listed.map((name) => McpServer.connect(name, config.operator_servers[name]!, all, config, ask) // checkServers found it
-    ),
-  ]);
-  const connected = results.flatMap((result) => result.status === "fulfilled" ? [result.value] : []);
-  const failed = results.flatMap((result) =>
-    result.status === "rejected" ? [errorMessage(result.reason)] : []
+  const targetOf = (name: string, server: ServerConfig, grant: ServerTarget["grant"]): ServerTarget => ({
+    name,
+    config: server,
+    grant,
+    limits: config,
+    ask: (message, content) => ask(name, message, content),
+  });
+  const targets = [
+    ...Object.entries(config.servers).map(([name, server]) => targetOf(name, server, permissions)),
+    ...config.listed.map((name) => targetOf(name, config.operator_servers[name]!, all)), // it was checked
+  ];
+  const pinsOf = (name: string) => Object.hasOwn(config.pins, name) ? config.pins[name] : undefined;
+  const results = await Promise.allSettled(
+    targets.map((target) => McpServer.connect(target, pinsOf(target.name))),
   );
+  const connected = results.flatMap((result) => result.status === "fulfilled" ? [result.value] : []);
+  const failed: string[] = [];
+  for (const [index, result] of results.entries()) {
+    if (result.status === "fulfilled") continue;
+    const { optional } = targets[index]!.config;
+    (optional ? warnings : failed).push(errorMessage(result.reason));
+  }
   if (failed.length === 0) return connected;
   await closeAll(connected);
   throw new PreampError("module_invalid", failed.join("; "));
+}
+
+/** Most sentences about the tools of one server. */
+const MAX_NOTES = 10;
+
+function warningOf(name: string, notes: readonly string[]): string[] {
+  if (notes.length === 0) return [];
+  const more = notes.length > MAX_NOTES ? `; and ${notes.length - MAX_NOTES} more` : "";
+  return [`Server "${name}": ${notes.slice(0, MAX_NOTES).join("; ")}${more}`];
 }
 
 async function closeAll(servers: readonly McpServer[]): Promise<void> {
@@ -124,9 +152,10 @@ async function checkPins(servers: readonly McpServer[], pins: McpConfig["pins"])
 function toolOf(
   name: string,
   server: McpServer,
-  { name: original, title, description, inputSchema, annotations = {} }: McpServer["definitions"][number],
+  definition: McpServer["definitions"][number],
   is_pinned: boolean,
 ): Tool {
+  const { name: original, title, description, inputSchema, annotations = {} } = definition;
   // a server says of itself that a tool only reads; that counts if a person saw it, in the lock
   const reads = is_pinned && annotations.readOnlyHint === true;
   return {
@@ -137,6 +166,6 @@ function toolOf(
     idempotent: reads || is_pinned && annotations.idempotentHint === true,
     // the server checks its own input: its schema may have a pattern that takes hours
     checkInput: () => Promise.resolve([]),
-    execute: (input, call) => server.call(original, input, call),
+    execute: (input, call) => server.call(definition, input, call),
   };
 }

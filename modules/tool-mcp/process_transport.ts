@@ -1,11 +1,8 @@
 /** The standard input and output of a server's process as a transport of the MCP client. */
-import {
-  deserializeMessage,
-  type JSONRPCMessage,
-  serializeMessage,
-  type Transport,
-} from "@modelcontextprotocol/client";
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { errorMessage } from "preamp/base";
+import { Inbox, type SentMessage } from "./inbox.ts";
+import { linesOf } from "./lines.ts";
 
 /** A program that is a server. */
 export interface ServerProgram {
@@ -13,12 +10,13 @@ export interface ServerProgram {
   readonly args: readonly string[];
   /** All of its variables. */
   readonly env: Record<string, string>;
+  /** Folder in which it starts; absent: that of this program. */
+  readonly cwd?: string;
 }
 
 /** Time in which a server may end by itself after its input was closed, and after it was asked to end. */
 const END_MS = 500;
 const TERM_MS = 2_000;
-const NEWLINE = 10;
 /** Characters of the error output that are kept. */
 const STDERR_CHARS = 2_000;
 
@@ -37,6 +35,8 @@ export class ProcessTransport implements Transport {
   readonly #max_bytes: number;
   #child: Deno.ChildProcess | null = null;
   #input: WritableStreamDefaultWriter<Uint8Array> | null = null;
+  readonly #inbox = new Inbox();
+  readonly #closing = new AbortController();
   readonly #readers: ReadableStreamDefaultReader<Uint8Array>[] = [];
 
   /** @param max_bytes Most bytes of one message. */
@@ -47,11 +47,12 @@ export class ProcessTransport implements Transport {
 
   // deno-lint-ignore require-await -- the interface wants a promise, which a failure rejects
   async start(): Promise<void> {
-    const { path, args, env } = this.#program;
+    const { path, args, env, cwd } = this.#program;
     const child = new Deno.Command(path, {
       args: [...args],
       env,
       clearEnv: true,
+      ...(cwd === undefined ? {} : { cwd }),
       detached: true, // the leader of a group, so that all can be stopped
       stdin: "piped",
       stdout: "piped",
@@ -60,30 +61,53 @@ export class ProcessTransport implements Transport {
     this.#child = child;
     this.pid = child.pid;
     this.#input = child.stdin.getWriter();
-    void this.#read(child.stdout);
-    void this.#readErrors(child.stderr);
-    child.status.then(() => this.onclose?.());
+    const read = this.#read(child.stdout);
+    const errors = this.#readErrors(child.stderr);
+    void this.#end(child, read, errors);
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
     if (this.#input === null) throw new Error("The server is not running");
-    await this.#input.write(new TextEncoder().encode(serializeMessage(message)));
+    this.#inbox.sends(message as SentMessage);
+    await this.#input.write(new TextEncoder().encode(`${JSON.stringify(message)}\n`));
   }
 
   async close(): Promise<void> {
     const child = this.#child;
     if (child === null) return;
     this.#child = null;
+    this.#closing.abort(new Error("The connection was closed"));
     this.#input?.close().catch(() => {}); // the server has ended
     this.#input = null;
-    if (!await endsWithin(child, END_MS)) {
+    if (!await endsWithin(child.status, END_MS)) {
       signalGroup(child, "SIGTERM");
-      await endsWithin(child, TERM_MS);
+      await endsWithin(child.status, TERM_MS);
     }
     signalGroup(child, "SIGKILL"); // the server, if it did not end, and what it has started
     await child.status;
     // a program that left the group may have the outputs open
     for (const reader of this.#readers) await reader.cancel().catch(() => {}); // it has ended
+  }
+
+  /**
+   * Ends the connection when no answer can come any more: the server has closed its output, or has ended. A
+   * program that it started may hold the output open; what was written before is read.
+   */
+  async #end(child: Deno.ChildProcess, read: Promise<void>, errors: Promise<void>): Promise<void> {
+    const { signal } = this.#closing;
+    let status: Deno.CommandStatus | undefined;
+    const ended = child.status.then((value) => status = value);
+    await Promise.race([
+      read.then(() => this.failure === null && endsWithin(ended, END_MS)),
+      ended.then(() => endsWithin(read, END_MS)),
+    ]);
+    if (!signal.aborted) {
+      const how = status && `the server has ended (${status.signal ?? `exit code ${status.code}`})`;
+      this.failure ??= how ?? "the server has closed its output";
+    }
+    void this.close();
+    await endsWithin(errors, END_MS); // the last words of a server are part of what is reported
+    this.onclose?.();
   }
 
   /** Yields what the server writes, until {@link close} at the latest. */
@@ -101,38 +125,18 @@ export class ProcessTransport implements Transport {
     }
   }
 
+  /** Passes messages on. Other lines, such as log lines of a careless server, are left out. */
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const line: Uint8Array[] = [];
-    let bytes = 0;
     try {
-      for await (let chunk of this.#chunks(stream)) {
-        for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE)) {
-          const text = new TextDecoder();
-          const parts = [...line.splice(0), chunk.subarray(0, at)];
-          this.#receive(parts.map((part) => text.decode(part, { stream: true })).join("") + text.decode());
-          chunk = chunk.subarray(at + 1);
-          bytes = 0;
-        }
-        line.push(chunk);
-        bytes += chunk.length;
-        if (bytes > this.#max_bytes) throw new Error(`A message has more than ${this.#max_bytes} bytes`);
+      for await (const line of linesOf(this.#chunks(stream), this.#max_bytes)) {
+        const messages = await this.#inbox.read(line, { signal: this.#closing.signal });
+        for (const message of messages) this.onmessage?.(message as unknown as JSONRPCMessage);
       }
     } catch (error) {
+      if (this.#closing.signal.aborted) return;
       this.failure = errorMessage(error);
       this.onerror?.(error as Error);
-      void this.close();
     }
-  }
-
-  /** Passes a message on. Another line, such as a log line of a careless server, is left out. */
-  #receive(line: string): void {
-    let message: JSONRPCMessage;
-    try {
-      message = deserializeMessage(line);
-    } catch {
-      return;
-    }
-    this.onmessage?.(message);
   }
 
   async #readErrors(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -147,10 +151,11 @@ export class ProcessTransport implements Transport {
   }
 }
 
-async function endsWithin(child: Deno.ChildProcess, ms: number): Promise<boolean> {
+/** Resolves to whether a promise settles within a time. */
+async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<false>((resolve) => timer = setTimeout(() => resolve(false), ms));
-  const ended = await Promise.race([child.status.then(() => true), late]);
+  const ended = await Promise.race([promise.then(() => true), late]);
   clearTimeout(timer);
   return ended;
 }

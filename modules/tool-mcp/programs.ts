@@ -9,18 +9,18 @@ const PASSED_ON = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "DENO_DIR",
 /** Returns the program of a server. @throws when the plan does not grant it, or there is no Deno. */
 export function programOf(
   name: string,
-  { command, npm, args = [], permissions = {}, env }: ServerConfig,
+  { command, npm, args = [], permissions = {}, env, cwd }: ServerConfig,
   run: GrantedPermissions["run"],
 ): ServerProgram {
-  const variables = { ...passedOn(), ...env };
+  const start = { env: { ...passedOn(), ...env }, ...(cwd === undefined ? {} : { cwd }) };
   if (command) {
     const [program = "", ...rest] = command;
-    return { path: granted(name, program, run), args: rest, env: variables };
+    return { path: granted(name, program, run), args: rest, ...start };
   }
   const path = isDeno() ? Deno.execPath() : "deno";
   granted(name, "deno", run);
   const flags = ["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--node-modules-dir=none"];
-  return { path, args: [...flags, ...flagsOf(permissions), `npm:${npm}`, ...args], env: variables };
+  return { path, args: [...flags, ...flagsOf(permissions), `npm:${npm}`, ...args], ...start };
 }
 
 /** Returns the program of the grant: by its name in PATH, or by its path. */

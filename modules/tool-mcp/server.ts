@@ -1,188 +1,186 @@
-/** One server of a plan: starts or reaches it, reads its tools, calls them. */
+/** One server of a plan: reads its tools, calls them, and connects again when the connection has ended. */
 import {
-  Client,
-  type ElicitResult,
-  type jsonSchemaValidator,
+  type Client,
   ProtocolError,
   type RequestOptions,
-  SdkError,
-  SdkErrorCode,
-  StreamableHTTPClientTransport,
   type Tool as Definition,
-  type Transport,
 } from "@modelcontextprotocol/client";
 import {
   errorMessage,
-  type GrantedPermissions,
+  isObject,
   type JsonObject,
+  type PinnedTools,
   type ToolCallContext,
+  toolChanges,
   toolFailure,
 } from "preamp/base";
-import type { ServerConfig } from "./config.ts";
+import { ConnectFailure, Connection, type ServerTarget } from "./connection.ts";
 import { Deadline } from "./deadline.ts";
-import { fetchWithin } from "./http_access.ts";
-import { ProcessTransport } from "./process_transport.ts";
-import { programOf } from "./programs.ts";
-import { acceptedContent, type Ask } from "./questions.ts";
+import { pinsOf } from "./definitions.ts";
+import { MAX_ITEMS, NOTES } from "./messages.ts";
 import { lineOf, resultOf, resultOfContents, resultOfPrompt } from "./result.ts";
 
-/** What a connection may take. */
-export interface ServerLimits {
-  readonly timeout_s: number;
-  readonly connect_timeout_s: number;
-  readonly max_result_bytes: number;
-}
-
-/** Most tools of a server, and characters of one definition. */
-const MAX_TOOLS = 500;
-const MAX_DEFINITION_CHARS = 64 * 1024;
-/** Time after which a process that does not answer the first question of the new protocol has the old one. */
-const PROBE_MS = 10_000;
+/** Most pages of a list that are read. */
+const MAX_PAGES = 64;
 /** The time of a call is {@link Deadline}'s: this one is longer than any. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
 /** Most reports of progress of one call that are shown. */
 const MAX_PROGRESS = 100;
 
-/**
- * What a server returns is not checked against its own schema: the model reads it either way, and a server
- * could choose a pattern that takes hours.
- */
-const NO_VALIDATION: jsonSchemaValidator = {
-  getValidator: <T>() => (input: unknown) => ({
-    valid: true,
-    data: input as T & NonNullable<unknown>,
-    errorMessage: undefined,
-  }),
-};
-
-/** A connected server. */
+/** A server, with the tools that it had when the session began. */
 export class McpServer {
   readonly name: string;
   readonly definitions: readonly Definition[];
-  readonly #client: Client;
-  readonly #transport: Transport;
-  readonly #limits: ServerLimits;
+  /** Sentences about what of its tools was repaired or left out. */
+  readonly notes: readonly string[];
+  readonly #target: ServerTarget;
+  readonly #pins: PinnedTools | undefined;
+  readonly #has: Readonly<Record<"resources" | "prompts", boolean>>;
+  #connection: Connection;
+  #opening: Promise<Connection> | null = null;
+  /** Connections to end: also those that a call has given up, where others may still wait. */
+  readonly #open: Set<Connection>;
+  readonly #closing = new AbortController();
   /** Times of the calls that wait for an answer. */
   readonly #deadlines: Set<Deadline>;
 
   private constructor(
-    name: string,
-    client: Client,
-    transport: Transport,
-    definitions: readonly Definition[],
-    limits: ServerLimits,
+    target: ServerTarget,
+    connection: Connection,
+    { items, notes }: List<Definition>,
     deadlines: Set<Deadline>,
+    pins: PinnedTools | undefined,
   ) {
+    this.name = target.name;
+    this.definitions = items;
+    this.notes = notes;
+    this.#target = target;
+    this.#pins = pins;
+    this.#connection = connection;
+    this.#open = new Set([connection]);
     this.#deadlines = deadlines;
-    this.name = name;
-    this.#client = client;
-    this.#transport = transport;
-    this.definitions = definitions;
-    this.#limits = limits;
+    const capabilities = connection.client.getServerCapabilities();
+    this.#has = { resources: Boolean(capabilities?.resources), prompts: Boolean(capabilities?.prompts) };
   }
 
   /**
    * Connects to a server and reads its tools.
    *
-   * @param grant What the plan grants; a server of the operator has all.
-   * @param ask Answers what the server asks a person.
+   * @param pins The tools that a lock pins; a server that is started again must still have them.
    * @throws an error in words that name the server.
    */
-  static async connect(
-    name: string,
-    config: ServerConfig,
-    grant: Pick<GrantedPermissions, "net" | "run">,
-    limits: ServerLimits,
-    ask: Ask,
-  ): Promise<McpServer> {
+  static async connect(target: ServerTarget, pins: PinnedTools | undefined): Promise<McpServer> {
     const deadlines = new Set<Deadline>();
-    const { client, transport } = await connected(name, config, grant, limits, async (message, content) => {
-      if (deadlines.size === 0) return false; // without a call no person expects a question
-      for (const deadline of deadlines) deadline.stop();
-      const allowed = await ask(name, message, content);
-      for (const deadline of deadlines) deadline.restart();
-      return allowed;
-    });
+    const asking: ServerTarget = {
+      ...target,
+      async ask(message, content) {
+        if (deadlines.size === 0) return false; // without a call no person expects a question
+        for (const deadline of deadlines) deadline.stop();
+        const allowed = await target.ask(message, content);
+        for (const deadline of deadlines) deadline.restart();
+        return allowed;
+      },
+    };
+    const connection = await Connection.open(asking, new AbortController().signal);
     try {
-      const timeout = limits.connect_timeout_s * 1000;
-      const { tools } = client.getServerCapabilities()?.tools
-        ? await client.listTools({}, { timeout, maxTotalTimeout: timeout })
-        : { tools: [] };
-      checkSizes(tools);
-      return new McpServer(name, client, transport, tools, limits, deadlines);
+      return new McpServer(asking, connection, await toolsOf(connection, target), deadlines, pins);
     } catch (error) {
-      await client.close();
-      throw new Error(`Cannot read the tools of server "${name}": ${wordsOf(error, transport)}`);
+      await connection.close();
+      throw new Error(`Cannot read the tools of server "${target.name}": ${connection.wordsOf(error)}`);
     }
   }
 
   /** Returns whether the server has resources or prompts. */
   has(kind: "resources" | "prompts"): boolean {
-    return this.#client.getServerCapabilities()?.[kind] !== undefined;
+    return this.#has[kind];
   }
 
   /** Calls a tool. What goes wrong is a result in words for the model. */
-  call(tool: string, input: JsonObject, call?: ToolCallContext): Promise<unknown> {
-    return this.#answer(tool, call, async (options) => {
-      return resultOf(await this.#client.callTool({ name: tool, arguments: input }, options));
+  call(definition: Definition, input: JsonObject, call?: ToolCallContext): Promise<unknown> {
+    const { outputSchema: _, ...toolDefinition } = definition; // a result is shown, whatever its own schema says
+    const { name } = definition;
+    return this.#answer(name, call, async (client, options) => {
+      return resultOf(await client.callTool({ name, arguments: input }, { ...options, toolDefinition }));
     });
   }
 
   /** Lists the resources, or reads one. */
   resources(uri: string | undefined, call?: ToolCallContext): Promise<unknown> {
-    return this.#answer("resources", call, async (options) => {
-      if (uri !== undefined) return resultOfContents(await this.#client.readResource({ uri }, options));
-      const { resources } = await this.#client.listResources({}, options);
-      const { resourceTemplates } = await this.#client.listResourceTemplates({}, options).catch(() => ({
-        resourceTemplates: [], // a server may have none of them
-      }));
-      const lines = [
-        ...resources.map((one) => lineOf(one.uri, one)),
-        ...resourceTemplates.map((one) => lineOf(one.uriTemplate, one)),
-      ];
-      return lines.join("\n") || "The server has no resources now";
+    return this.#answer("resources", call, async (client, options) => {
+      if (uri !== undefined) {
+        return resultOfContents(await client.request({ method: "resources/read", params: { uri } }, options));
+      }
+      const resources = await listOf(
+        (params) => client.request({ method: "resources/list", params }, options),
+        (page) => page.resources,
+      );
+      const templates = await listOf(
+        (params) => client.request({ method: "resources/templates/list", params }, options),
+        (page) => page.resourceTemplates,
+      ).catch((error) => {
+        if (error instanceof ProtocolError) return { items: [], notes: [] }; // a server may have none of them
+        throw error;
+      });
+      return textOfList("resources", [...resources.notes, ...templates.notes], [
+        ...resources.items.map((one) => lineOf(one.uri, one)),
+        ...templates.items.map((one) => lineOf(one.uriTemplate, one)),
+      ]);
     });
   }
 
   /** Lists the prompts, or gets one. */
   prompts(name: string | undefined, values: JsonObject = {}, call?: ToolCallContext): Promise<unknown> {
-    return this.#answer("prompts", call, async (options) => {
+    return this.#answer("prompts", call, async (client, options) => {
       if (name !== undefined) {
         const texts = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, String(value)]));
-        return resultOfPrompt(await this.#client.getPrompt({ name, arguments: texts }, options));
+        const params = { name, arguments: texts };
+        return resultOfPrompt(await client.request({ method: "prompts/get", params }, options));
       }
-      const { prompts } = await this.#client.listPrompts({}, options);
-      const lines = prompts.map((one) => {
-        const fields = (one.arguments ?? []).map((field) => `${field.name}${field.required ? "" : "?"}`);
-        return lineOf(`${one.name}(${fields.join(", ")})`, one);
-      });
-      return lines.join("\n") || "The server has no prompts now";
+      const { items, notes } = await listOf(
+        (params) => client.request({ method: "prompts/list", params }, options),
+        (page) => page.prompts,
+      );
+      return textOfList(
+        "prompts",
+        notes,
+        items.map((one) => {
+          const fields = (one.arguments ?? []).map((field) => `${field.name}${field.required ? "" : "?"}`);
+          return lineOf(`${one.name}(${fields.join(", ")})`, one);
+        }),
+      );
     });
   }
 
   async #answer(
     what: string,
     call: ToolCallContext | undefined,
-    request: (options: RequestOptions) => Promise<unknown>,
+    request: (client: Client, options: RequestOptions) => Promise<unknown>,
   ): Promise<unknown> {
-    const deadline = new Deadline(this.#limits.timeout_s, call?.signal);
+    const deadline = new Deadline(this.#target.limits.timeout_s, call?.signal);
     this.#deadlines.add(deadline);
     let reports = 0;
+    let connection = this.#connection;
+    const options: RequestOptions = {
+      timeout: NO_TIMEOUT_MS,
+      signal: deadline.signal,
+      onprogress({ progress, total, message }) {
+        deadline.restart();
+        if (++reports > MAX_PROGRESS) return;
+        call?.progress(message ?? (total === undefined ? String(progress) : `${progress} of ${total}`));
+      },
+    };
     try {
-      return await request({
-        timeout: NO_TIMEOUT_MS,
-        signal: deadline.signal,
-        onprogress({ progress, total, message }) {
-          deadline.restart();
-          if (++reports > MAX_PROGRESS) return;
-          call?.progress(message ?? (total === undefined ? String(progress) : `${progress} of ${total}`));
-        },
-      });
+      connection = await this.#connected(deadline, call);
+      try {
+        return await request(connection.client, options);
+      } catch (error) {
+        if (!connection.lostSession(error)) throw error;
+        connection = await this.#connected(deadline, call, connection);
+        return await request(connection.client, options);
+      }
     } catch (error) {
       if (call?.signal.aborted) throw error;
-      const fact = deadline.signal.aborted
-        ? errorMessage(deadline.signal.reason)
-        : wordsOf(error, this.#transport);
+      const fact = deadline.signal.aborted ? errorMessage(deadline.signal.reason) : connection.wordsOf(error);
       return toolFailure(`Server "${this.name}" did not answer ${what}: ${fact}`, { type: "mcp_failed" });
     } finally {
       deadline.end();
@@ -190,107 +188,105 @@ export class McpServer {
     }
   }
 
+  /**
+   * Resolves to the connection: a new one where the server has ended. The time of the call waits for it.
+   *
+   * @param lost A connection whose session the server has forgotten.
+   */
+  async #connected(deadline: Deadline, call?: ToolCallContext, lost?: Connection): Promise<Connection> {
+    if (this.#connection.isOpen && this.#connection !== lost) return this.#connection;
+    call?.progress(`Connecting to server "${this.name}" again`);
+    this.#opening ??= this.#reopen().finally(() => this.#opening = null);
+    deadline.stop();
+    const connection = await deadline.orEnd(this.#opening);
+    deadline.restart();
+    return connection;
+  }
+
+  async #reopen(): Promise<Connection> {
+    const connection = await this.#connection.again(this.#closing.signal);
+    this.#open.add(connection);
+    try {
+      await this.#checkPins(connection);
+    } catch (error) {
+      this.#open.delete(connection);
+      await connection.close();
+      throw error;
+    }
+    for (const old of this.#open) if (!old.isOpen) this.#open.delete(old);
+    return this.#connection = connection;
+  }
+
+  /** @throws {Error} when a pinned server that was started again has other tools. */
+  async #checkPins(connection: Connection): Promise<void> {
+    if (this.#pins === undefined) return;
+    const { items } = await toolsOf(connection, this.#target);
+    const changes = toolChanges(this.name, this.#pins, await pinsOf(items));
+    if (changes.length > 0) {
+      throw new ConnectFailure(`its tools are not those of the lock any more: ${changes.join("; ")}`);
+    }
+  }
+
   /** Ends the connection, and the process of the server if there is one. */
   async close(): Promise<void> {
-    await this.#client.close();
+    this.#closing.abort(new Error("The session has ended"));
+    await this.#opening?.catch(() => {}); // it was ended
+    await Promise.all([...this.#open].map((connection) => connection.close()));
   }
 }
 
-type FormContent = NonNullable<ElicitResult["content"]>;
-
-interface Connected {
-  readonly client: Client;
-  readonly transport: Transport;
+/** Items of all pages of a list, and what was repaired or left out. */
+interface List<Item> {
+  readonly items: Item[];
+  readonly notes: string[];
 }
 
-async function connected(
-  name: string,
-  config: ServerConfig,
-  grant: Pick<GrantedPermissions, "net" | "run">,
-  limits: ServerLimits,
-  ask: (message: string, content: JsonObject) => Promise<boolean>,
-): Promise<Connected> {
+/** Resolves to the tools of a server, each name once. */
+async function toolsOf({ client }: Connection, { limits }: ServerTarget): Promise<List<Definition>> {
+  if (!client.getServerCapabilities()?.tools) return { items: [], notes: [] };
   const timeout = limits.connect_timeout_s * 1000;
-  const attempt = async (prior?: { kind: "legacy" }): Promise<Connected> => {
-    const transport = config.url === undefined
-      ? new ProcessTransport(programOf(name, config, grant.run), limits.max_result_bytes)
-      : httpTransport(config.url, config.headers, grant.net, limits.max_result_bytes);
-    const client = new Client({ name: "preamp", version: "1.0.0" }, {
-      versionNegotiation: {
-        mode: "auto",
-        ...(config.url === undefined ? { probe: { timeoutMs: Math.min(PROBE_MS, timeout) } } : {}),
-      },
-      jsonSchemaValidator: NO_VALIDATION,
-      capabilities: { elicitation: { form: {} } },
-    });
-    client.setRequestHandler("elicitation/create", async ({ params }) => {
-      const content = "requestedSchema" in params ? acceptedContent(params.requestedSchema) : null;
-      const allowed = content !== null && await ask(params.message, content);
-      return allowed ? { action: "accept", content: content as FormContent } : { action: "decline" };
-    });
-    try {
-      await client.connect(transport, {
-        timeout,
-        maxTotalTimeout: timeout,
-        ...(prior ? { prior } : {}),
-      });
-      return { client, transport };
-    } catch (error) {
-      await transport.close();
-      // an old server may end when it is asked a question of the new protocol
-      const ended = error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed;
-      if (ended && config.url === undefined && !prior) return await attempt({ kind: "legacy" });
-      const advice = config.npm !== undefined && error instanceof Deno.errors.NotFound
-        ? ". Packages of npm run in Deno: install it, so that deno is in the PATH, or use command"
-        : "";
-      throw new Error(`Cannot connect to server "${name}": ${wordsOf(error, transport)}${advice}`);
-    }
-  };
-  return await attempt();
-}
-
-function httpTransport(
-  url: string,
-  headers: Record<string, string> | undefined,
-  net: GrantedPermissions["net"],
-  max_bytes: number,
-): Transport {
-  return new StreamableHTTPClientTransport(new URL(url), {
-    fetch: fetchWithin(net, max_bytes),
-    requestInit: { redirect: "manual", ...(headers ? { headers } : {}) },
-    reconnectionOptions: {
-      maxRetries: 0,
-      initialReconnectionDelay: 0,
-      maxReconnectionDelay: 0,
-      reconnectionDelayGrowFactor: 1,
-    },
-  });
-}
-
-function checkSizes(tools: readonly Definition[]): void {
-  if (tools.length > MAX_TOOLS) {
-    throw new Error(`it has ${tools.length} tools; at most ${MAX_TOOLS} are read`);
-  }
+  const { items, notes } = await listOf(
+    (params) => client.request({ method: "tools/list", params }, { timeout, maxTotalTimeout: timeout }),
+    (page) => page.tools,
+  );
   const seen = new Set<string>();
-  for (const tool of tools) {
-    const chars = JSON.stringify(tool).length;
-    if (chars > MAX_DEFINITION_CHARS) {
-      throw new Error(
-        `the definition of a tool has ${chars} characters; at most ${MAX_DEFINITION_CHARS} are read`,
-      );
+  const once = items.filter(({ name }) => {
+    if (!seen.has(name)) return seen.add(name);
+    notes.push(`a second tool ${JSON.stringify(name.slice(0, 80))} is left out`);
+    return false;
+  });
+  return { items: once, notes };
+}
+
+/** Resolves to the items of the pages, until {@link MAX_ITEMS} are read or a page comes again. */
+async function listOf<Page extends { nextCursor?: string | undefined; _meta?: unknown }, Item>(
+  fetchPage: (params: { cursor?: string }) => Promise<Page>,
+  itemsOf: (page: Page) => Item[],
+): Promise<List<Item>> {
+  const items: Item[] = [];
+  const notes: string[] = [];
+  const seen = new Set<string>();
+  let cursor: string | undefined;
+  for (;;) {
+    const page = await fetchPage(cursor === undefined ? {} : { cursor });
+    items.push(...itemsOf(page));
+    notes.push(...notesOf(page._meta));
+    cursor = page.nextCursor;
+    if (cursor === undefined || seen.has(cursor)) return { items, notes };
+    if (items.length >= MAX_ITEMS || seen.size >= MAX_PAGES) {
+      notes.push(`the list is too long: only its first ${items.length} items are read`);
+      return { items, notes };
     }
-    if (seen.has(tool.name)) throw new Error(`it has two tools ${JSON.stringify(tool.name.slice(0, 80))}`);
-    seen.add(tool.name);
+    seen.add(cursor);
   }
 }
 
-/** Returns what went wrong, with the end of what a process wrote to its error output. */
-function wordsOf(error: unknown, transport: Transport): string {
-  const { stderr, failure } = transport instanceof ProcessTransport
-    ? transport
-    : { stderr: "", failure: null };
-  const fact = failure ??
-    (error instanceof ProtocolError ? `error ${error.code}: ${error.message}` : errorMessage(error));
-  const said = stderr.trim();
-  return said === "" ? fact.slice(0, 2_000) : `${fact.slice(0, 2_000)} (it wrote: ${said.slice(-500)})`;
+function notesOf(meta: unknown): string[] {
+  const notes = isObject(meta) ? meta[NOTES] : undefined;
+  return Array.isArray(notes) ? notes.map(String) : [];
+}
+
+function textOfList(kind: string, notes: readonly string[], lines: readonly string[]): string {
+  const named = notes.map((note) => `(${note})`);
+  return [...lines, ...named].join("\n") || `The server has no ${kind} now`;
 }

@@ -3,6 +3,7 @@ import { FakeApproval, MockProvider, TestCoordinator } from "preamp/testing";
 import * as mcp from "../../modules/tool-mcp/mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
+import { withServers } from "../support/mcp.ts";
 import { onWebServer } from "../support/mcp_web_server.ts";
 
 const FIXTURE = new URL("../fixtures/mcp_server.js", import.meta.url).pathname;
@@ -10,39 +11,6 @@ const FIXTURE = new URL("../fixtures/mcp_server.js", import.meta.url).pathname;
 /** Returns a local server of the fixture. */
 function fixture(...flags: string[]): JsonObject {
   return { command: [Deno.execPath(), "run", "--no-lock", "-A", FIXTURE, ...flags] };
-}
-
-/** Calls a mounted tool; resolves to the text of its result, after `!` when it is a failure. */
-type Call = (tool: string, input?: JsonObject, options?: { signal?: AbortSignal }) => Promise<string>;
-
-async function withServers(
-  config: JsonObject,
-  use: (call: Call, coordinator: TestCoordinator, progress: string[]) => Promise<void>,
-  permissions: JsonObject = { run: [Deno.execPath()] },
-  approval = new FakeApproval(),
-): Promise<void> {
-  const coordinator = new TestCoordinator({ permissions, approval });
-  const progress: string[] = [];
-  try {
-    await mcp.mount(coordinator, config);
-    const call: Call = async (name, input = {}, { signal = new AbortController().signal } = {}) => {
-      const context = {
-        id: "c",
-        signal,
-        session_id: "s",
-        progress: (text: string) => void progress.push(text),
-      };
-      const result = await coordinator.tools[name]!.execute(input, context) as
-        | string
-        | { output: string | null; error: { message: string }; content?: unknown };
-      if (typeof result === "object" && result.content) return result.content as string; // blocks
-      return typeof result === "string" ? result : `!${result.output ?? result.error.message}`;
-    };
-    await use(call, coordinator, progress);
-  } finally {
-    const { failed } = await coordinator.cleanup();
-    assertEquals(failed, []);
-  }
 }
 
 Deno.test("tools of a local server are mounted under its name, and answer", () =>
@@ -90,7 +58,7 @@ Deno.test("servers that die, hang and answer too much end as results for the mod
         await call("mail__big", { bytes: 200_000 }),
         /^!Server "mail" did not answer big: A message has more than 100000 bytes/,
       );
-      assertMatch(await call("mail__echo", { to: "x" }), /^!Server "mail" did not answer echo/);
+      assertEquals(await call("mail__echo", { to: "x" }), "x"); // it was started again
     },
   ));
 
@@ -166,11 +134,51 @@ Deno.test("a server asks a person during a call only", async () => {
   );
 });
 
-Deno.test("a server that dies says why", () =>
-  withServers({ servers: { mail: fixture() } }, async (call) => {
-    assertMatch(await call("mail__die"), /^!Server "mail" did not answer die: .*It dies of a test/);
-    assertMatch(await call("mail__echo", { to: "x" }), /^!Server "mail" did not answer echo/);
+Deno.test("a server that dies says why, and is started again for the next call, as often as it dies", () =>
+  withServers({ servers: { mail: fixture() } }, async (call, _, progress) => {
+    for (let death = 1; death <= 2; death++) {
+      assertMatch(
+        await call("mail__die"),
+        /^!Server "mail" did not answer die: the server has ended \(exit code 3\) \(it wrote: It dies of a test/,
+      );
+      assertEquals(await Promise.all([call("mail__echo", { to: "a" }), call("mail__echo", { to: "b" })]), [
+        "a",
+        "b",
+      ]);
+    }
+    assertEquals(new Set(progress), new Set(['Connecting to server "mail" again']));
   }));
+
+Deno.test("a server that closes its output and stays fails its calls at once, and is started again", () => {
+  const command = ["bash", new URL("../fixtures/mute_mcp_server.sh", import.meta.url).pathname];
+  return withServers({ servers: { mute: { command } }, timeout_s: 600 }, async (call) => {
+    for (const _ of [1, 2]) {
+      assertMatch(
+        await call("mute__hello"),
+        /^!Server "mute" did not answer hello: the server has closed its output$/,
+      );
+    }
+  }, { run: ["bash"] });
+});
+
+Deno.test("a pinned server that is started again with other tools is not called", async () => {
+  await using folder = await temporaryFolder();
+  const flags = `${folder.path}/flags`;
+  await Deno.writeTextFile(flags, "");
+  const server = { command: fixture(`flags=${flags}`).command as string[] };
+  const run = [Deno.execPath()];
+  const pins = await mcp.pins({ servers: { mail: server } }, { ...new TestCoordinator().permissions, run });
+  await withServers({ servers: { mail: server }, pins }, async (call) => {
+    await call("mail__die");
+    assertEquals(await call("mail__echo", { to: "same" }), "same");
+    await call("mail__die");
+    await Deno.writeTextFile(flags, "with_bcc");
+    assertMatch(
+      await call("mail__send_mail", { to: "x" }),
+      /^!.*not those of the lock any more: tool `send_mail` of `mail` gained parameter `bcc`/,
+    );
+  });
+});
 
 Deno.test("a server and what it has started end with the session", async () => {
   let pid = "";
@@ -216,7 +224,7 @@ Deno.test("a server is refused without the grant it needs, or in a wrong form", 
   await refused(
     { mail: { url: "http://x", args: ["a"] } },
     {},
-    "is for servers with npm, and this one has url",
+    "is for servers with command or npm, and this one has url",
   );
   for (const name of ["a b", "a__b", "a_"]) { // no tool of another server has such a name
     await refused({ [name]: { url: "http://x" } }, {}, "its name must have at most 32 letters");
