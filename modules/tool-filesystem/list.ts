@@ -1,7 +1,6 @@
 /** The tools `list` and `glob`: what a folder contains, and files by pattern. */
 import { type FileAccess, FileError } from "../files/access.ts";
-import { globMatcher } from "../files/glob.ts";
-import { walkFiles } from "../files/walk.ts";
+import { findFiles } from "../files/find.ts";
 import { likenessTo } from "./match.ts";
 import { fileFailure } from "./shared.ts";
 import { defineTool, parentFolder, type Tool } from "preamp/base";
@@ -58,7 +57,8 @@ export function globTool(access: FileAccess): Tool {
   return defineTool({
     name: "glob",
     description:
-      'Find files by pattern, such as "src/**/*.ts", newest first. What .gitignore names is left out.',
+      'Find files by pattern, such as "src/**/*.ts", newest first. What .gitignore names is left out, unless ' +
+      "path or the pattern names it.",
     input: {
       type: "object",
       properties: {
@@ -67,6 +67,7 @@ export function globTool(access: FileAccess): Tool {
         limit: { type: "integer", minimum: 1, maximum: MAX_ENTRIES },
       },
       required: ["pattern"],
+      additionalProperties: false,
     },
     risk: "low",
     idempotent: true,
@@ -74,17 +75,16 @@ export function globTool(access: FileAccess): Tool {
       try {
         const { path: folder, info } = await access.readable(path);
         if (!info.isDirectory) throw new FileError(`${path} is not a folder`);
-        const matches = globMatcher(pattern);
         const found: { path: string; changed: number }[] = [];
-        await walkFiles(folder, (file) => {
-          if (!matches(file.relative)) return;
+        const { notes } = await findFiles(access, { path, pattern, signal: call?.signal }, (file) => {
           found.push({ path: file.path, changed: changedAt(file.path) });
-        }, { root: access.root, signal: call?.signal });
-        if (found.length === 0) return `No file matches ${pattern} in ${access.display(folder)}`;
+        });
         found.sort((a, b) => b.changed - a.changed);
         const lines = found.slice(0, limit).map((file) => access.display(file.path));
         const more = found.length - lines.length;
-        return more > 0 ? `${lines.join("\n")}\n(${more} more)` : lines.join("\n");
+        const all = [...more > 0 ? [`${more} more`] : [], ...notes];
+        if (found.length === 0) lines.push(`No file matches ${pattern} in ${access.display(folder)}`);
+        return lines.join("\n") + (all.length > 0 ? `\n(${all.join("; ")})` : "");
       } catch (error) {
         return fileFailure(error);
       }

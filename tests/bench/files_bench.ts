@@ -18,6 +18,8 @@ const folder = await Deno.realPath(await Deno.makeTempDir());
 const coordinator = new TestCoordinator({ permissions: { read: [folder], write: [folder] } });
 await search.mount(coordinator, {});
 await filesystem.mount(coordinator, { dialect: "plain" });
+const with_rg = new TestCoordinator({ permissions: { read: [folder], run: ["rg"] } });
+await search.mount(with_rg, {});
 
 try {
   writeFiles();
@@ -32,6 +34,7 @@ try {
   let edits = 0;
   const ms = await compare(rounds, {
     "grep, 100,000 files": () => call("grep", { pattern: "need[a-z]+ here" }),
+    "grep, rg granted": () => call("grep", { pattern: "need[a-z]+ here" }, with_rg),
     "grep, literal": () => call("grep", { pattern: "needle here", literal: true }),
     "their grep": content,
     "glob, newest first": () => call("glob", { pattern: "*.md" }),
@@ -61,8 +64,8 @@ function writeFiles(): void {
   Deno.writeTextFileSync(`${folder}/large.txt`, "<0>\n" + `${line}\n`.repeat(100_000));
 }
 
-async function call(tool: string, input: JsonObject): Promise<void> {
-  const result = await coordinator.tools[tool]!.execute(input);
+async function call(tool: string, input: JsonObject, { tools } = coordinator): Promise<void> {
+  const result = await tools[tool]!.execute(input);
   if (typeof result !== "string") throw new Error(JSON.stringify(result));
 }
 

@@ -270,11 +270,19 @@ Deno.test("glob finds by pattern, newest first, without what .gitignore names an
     await write("sub/.gitignore", "!kept.log\n");
     await Deno.utime(`${folder}/old.ts`, 1, 1);
     await Deno.symlink(`${folder}/..`, `${folder}/up`);
-    assertEquals(await ok("glob", { pattern: "*.ts" }), "sub/new.ts\nold.ts");
-    assertEquals(await ok("glob", { pattern: "**/*.log" }), "sub/kept.log");
+    const left_out = "(ignored (.gitignore, .ignore), so not searched: out/; 1 link not followed)";
+    assertEquals(await ok("glob", { pattern: "*.ts" }), `sub/new.ts\nold.ts\n${left_out}`);
+    assertStringIncludes(await ok("glob", { pattern: "**/*.log" }), "sub/kept.log\n(");
     assertEquals(
       await ok("glob", { pattern: "sub/*", path: "." }).then((text) => text.split("\n").length),
       3,
+    );
+    assertEquals(await ok("glob", { pattern: "out/*.ts" }), "out/gen.ts");
+    assertStringIncludes(await ok("glob", { pattern: "*", path: "out" }), "out/gen.ts");
+    assertEquals(await ok("glob", { pattern: `${folder}/old.ts` }), "old.ts");
+    assertEquals(
+      await ok("glob", { pattern: "sub/x/*" }),
+      "No file matches sub/x/* in .\n(sub/x does not exist)",
     );
     assertStringIncludes(await ok("glob", { pattern: "*.py" }), "No file matches");
     assertStringIncludes(await ok("glob", { pattern: "outside.txt" }), "No file matches");

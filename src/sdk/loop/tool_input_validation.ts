@@ -113,15 +113,19 @@ export async function schemaProblems(
   }
   if (result.valid) return [];
   const leaves = result.errors.filter((error) => !WRAPPERS.has(error.keyword));
-  const problems = (leaves.length > 0 ? leaves : result.errors).map((error) =>
-    `${place(error.instanceLocation, label)}: ${error.error}`
+  const problems = (leaves.length > 0 ? leaves : result.errors).map(({ keyword, instanceLocation, error }) =>
+    `${place(instanceLocation, label)}: ${keyword === "false" ? NOT_KNOWN : error}`
   );
   return [...new Set(problems)].slice(0, MAX_PROBLEMS);
 }
 
+/** What is wrong with a property that the schema does not have. */
+const NOT_KNOWN = "is not known";
+
 /** Keywords whose error only repeats the error of a part. */
 const WRAPPERS: ReadonlySet<string> = new Set([
   "properties",
+  "additionalProperties",
   "items",
   "prefixItems",
   "allOf",
