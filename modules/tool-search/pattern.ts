@@ -1,6 +1,6 @@
 /**
- * Patterns of texts: RE2 syntax with ripgrep's meaning, matched in linear time. A pattern is read into tokens,
- * which are written once for RE2JS and once for ripgrep.
+ * Patterns of texts: RE2 syntax with ripgrep's meaning, matched in linear time. A pattern is read into
+ * tokens, which are written once for RE2JS and once for ripgrep.
  */
 import { FileError } from "../files/access.ts";
 
@@ -12,13 +12,13 @@ export interface TextPattern {
   readonly keeps_cr: boolean;
   /** Characters that can be searched without a pause. */
   readonly chars: number;
-  /** Arguments for ripgrep that find at least the files in which this pattern is; null: there are none. */
+  /** Arguments for ripgrep that find at least the files in which this pattern is; null: no such arguments are known. */
   readonly ripgrep: readonly string[] | null;
   /** What the caller may have meant by a pattern that matches nothing. */
   readonly hint: string | null;
   /** Returns false when nothing in a text matches. */
   maybe(text: string): boolean;
-  /** Returns the first match that begins at an index or after it; null: there is none. */
+  /** Returns the first match that begins at an index or after it; null: nothing matches. */
   find(text: string, from: number): TextMatch | null;
 }
 

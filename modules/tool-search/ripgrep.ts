@@ -1,15 +1,15 @@
 /** Asks ripgrep which files may match, so that only those are read here. */
 
 /**
- * Matches in files that are not UTF-8, or have NUL: what they contain depends on how they are decoded, so they
- * are always read here.
+ * Matches in files that are not UTF-8, or have NUL: what they contain depends on how they are decoded, so
+ * they are always read here.
  */
 const OTHER_ENCODINGS = "(?-u:\\x00|[\\xC0\\xC1\\xF5-\\xFF]" +
   // a sequence that is not complete, or too long
   "|[\\xC2-\\xF4](?:[^\\x80-\\xBF]|\\z)|[\\xE0-\\xF4][\\x80-\\xBF](?:[^\\x80-\\xBF]|\\z)" +
   "|[\\xF0-\\xF4][\\x80-\\xBF]{2}(?:[^\\x80-\\xBF]|\\z)|(?:^|[\\x00-\\x7F])[\\x80-\\xBF]" +
   "|[\\xC2-\\xDF][\\x80-\\xBF]{2}|[\\xE0-\\xEF][\\x80-\\xBF]{3}|[\\xF0-\\xF4][\\x80-\\xBF]{4}" +
-  // a character that has a shorter sequence, or is none
+  // a character that has a shorter sequence, or is not a character
   "|\\xE0[\\x80-\\x9F]|\\xED[\\xA0-\\xBF]|\\xF0[\\x80-\\x8F]|\\xF4[\\x90-\\xBF])";
 
 const OPTIONS: readonly string[] =
