@@ -1,22 +1,28 @@
-/** Reads the text of files that were found, synchronously: most are small, and match nothing. */
+/** Reads the text of files that were found; of most synchronously, as they are small, and match nothing. */
+import { decodeText } from "../files/encoding.ts";
 
 /** The text of a file; or why it is not searched. */
-export type FileText = { readonly text: string; readonly is_binary: boolean } | "too large" | "unreadable";
+export type FileText =
+  | { readonly text: string; readonly is_binary: boolean }
+  | { readonly problem: "too large" | "unreadable" };
+
+const TOO_LARGE: FileText = { problem: "too large" };
+const UNREADABLE: FileText = { problem: "unreadable" };
 
 const SNIFFED_BYTES = 8192;
-const utf8 = new TextDecoder();
-const strict_utf8 = new TextDecoder("utf-8", { fatal: true });
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+const lossy = new TextDecoder();
 
 /** What most files fit into, so that they are read at once. */
 const buffer = new Uint8Array(128 * 1024);
 
 /** Returns the text of a file. */
-export function textOf(path: string, maxBytes: number): FileText {
+export function textOf(path: string, maxBytes: number): FileText | Promise<FileText> {
   try {
     using file = Deno.openSync(path);
     return textIn(file, maxBytes);
   } catch {
-    return "unreadable"; // it was removed, or the operating system or the sandbox does not permit it
+    return UNREADABLE; // it was removed, or the operating system or the sandbox does not permit it
   }
 }
 
@@ -24,18 +30,18 @@ export function textOf(path: string, maxBytes: number): FileText {
  * Returns the text of a file that matches. It is unreadable if it is another one than the walk has found,
  * because a link has taken the place of a folder of its path. Most files match nothing and need no such test.
  */
-export function checkedTextOf(path: string, maxBytes: number): FileText {
+export function checkedTextOf(path: string, maxBytes: number): FileText | Promise<FileText> {
   try {
     using file = Deno.openSync(path);
     const [opened, now] = [file.statSync(), Deno.lstatSync(path)];
     const isSame = opened.dev === now.dev && opened.ino === now.ino && Deno.realPathSync(path) === path;
-    return isSame ? textIn(file, maxBytes) : "unreadable";
+    return isSame ? textIn(file, maxBytes) : UNREADABLE;
   } catch {
-    return "unreadable";
+    return UNREADABLE;
   }
 }
 
-function textIn(file: Deno.FsFile, maxBytes: number): FileText {
+function textIn(file: Deno.FsFile, maxBytes: number): FileText | Promise<FileText> {
   let bytes = buffer;
   let length = 0;
   for (let count; (count = file.readSync(bytes.subarray(length))) !== null;) {
@@ -44,27 +50,30 @@ function textIn(file: Deno.FsFile, maxBytes: number): FileText {
       if (bytes === buffer) break; // a short read is the end of a file
       continue;
     }
-    if (length > maxBytes) return "too large";
+    if (length > maxBytes) return TOO_LARGE;
     const larger = new Uint8Array(Math.min(4 * bytes.length, maxBytes + 1));
     larger.set(bytes);
     bytes = larger;
   }
-  return length > maxBytes ? "too large" : decoded(bytes.subarray(0, length));
+  return length > maxBytes ? TOO_LARGE : decoded(bytes.subarray(0, length));
 }
 
-/** Returns the text of bytes: UTF-8, UTF-16 with its mark, or else one byte a character. */
-function decoded(bytes: Uint8Array): FileText {
-  const [first, second] = bytes;
-  if (first === 0xff && second === 0xfe) return decodedAs("utf-16le", bytes);
-  if (first === 0xfe && second === 0xff) return decodedAs("utf-16be", bytes);
-  if (bytes.subarray(0, SNIFFED_BYTES).includes(0)) return { text: utf8.decode(bytes), is_binary: true };
-  try {
-    return { text: strict_utf8.decode(bytes), is_binary: false };
-  } catch {
-    return decodedAs("windows-1252", bytes);
+function decoded(bytes: Uint8Array): FileText | Promise<FileText> {
+  if (!bytes.subarray(0, SNIFFED_BYTES).includes(0)) {
+    try {
+      return { text: utf8.decode(bytes), is_binary: false };
+    } catch {
+      // another encoding, or no text
+    }
   }
+  return otherText(bytes.slice()); // the buffer is used again
 }
 
-function decodedAs(encoding: string, bytes: Uint8Array): FileText {
-  return { text: new TextDecoder(encoding).decode(bytes), is_binary: false };
+async function otherText(bytes: Uint8Array): Promise<FileText> {
+  const head = bytes.subarray(0, SNIFFED_BYTES);
+  const isText = await decodeText(head, head.length < bytes.length) !== null;
+  const found = isText ? await decodeText(bytes) : null; // which takes longer for a large file
+  return found === null
+    ? { text: lossy.decode(bytes), is_binary: true }
+    : { text: found.text, is_binary: false };
 }

@@ -213,19 +213,34 @@ class Search {
     results: Results,
     signal: AbortSignal | undefined,
   ): boolean | Promise<boolean> {
-    const { max_file_bytes } = this.#settings;
-    const whole = normal(textOf(path, max_file_bytes), pattern);
-    if (typeof whole === "object") {
-      const { length } = whole.text;
-      if (length <= pattern.chars && length <= BLOCK_CHARS && !pattern.maybe(whole.text)) return true;
+    const read = textOf(path, this.#settings.max_file_bytes);
+    if ("text" in read && !mayMatch(normal(read, pattern), pattern)) return true; // most files
+    return this.#addMatches(path, read, pattern, results, signal);
+  }
+
+  async #addMatches(
+    path: string,
+    read: FileText | Promise<FileText>,
+    pattern: TextPattern,
+    results: Results,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
+    let text = normal(await read, pattern);
+    if ("text" in text) {
+      if (!mayMatch(text, pattern)) return true;
+      text = normal(await checkedTextOf(path, this.#settings.max_file_bytes), pattern);
     }
-    const checked = typeof whole === "string" ? whole : normal(checkedTextOf(path, max_file_bytes), pattern);
-    return results.add(this.#access.display(path), checked, pattern, signal);
+    return await results.add(this.#access.display(path), text, pattern, signal);
   }
 }
 
+/** Returns whether a text must be searched: one that is short enough is tested as a whole. */
+function mayMatch({ text }: { text: string }, pattern: TextPattern): boolean {
+  return text.length > pattern.chars || text.length > BLOCK_CHARS || pattern.maybe(text);
+}
+
 /** Returns a text with `\n` at the ends of lines, unless the pattern has `\r`. */
-function normal(read: FileText, { keeps_cr }: TextPattern): FileText {
-  if (typeof read === "string" || keeps_cr || !read.text.includes("\r\n")) return read;
+function normal<Read extends FileText>(read: Read, { keeps_cr }: TextPattern): Read {
+  if (!("text" in read) || keeps_cr || !read.text.includes("\r\n")) return read;
   return { ...read, text: read.text.replaceAll("\r\n", "\n") };
 }

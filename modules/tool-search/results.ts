@@ -48,9 +48,10 @@ export class Results {
     pattern: TextPattern,
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
-    if (read === "too large") this.#too_large.push(file);
-    else if (read === "unreadable") this.#unreadable++;
-    else if (read.is_binary) {
+    if ("problem" in read) {
+      if (read.problem === "too large") this.#too_large.push(file);
+      else this.#unreadable++;
+    } else if (read.is_binary) {
       for await (const _ of matchesIn(read.text, pattern, signal)) {
         this.#binary.push(file);
         break;

@@ -215,9 +215,11 @@ test("a pattern may match several lines, also of CRLF files", {
 test("grep reads UTF-16 and other encodings, and \\w is a letter of any language", {
   "utf16.txt": utf16("eine Größe\nzwei"),
   "latin1.txt": bytes(...[..."eine Größe\nzwei"].map((unit) => unit.charCodeAt(0))),
+  "utf16_unmarked.txt": utf16("eine Größe\nzwei").slice(2),
   "utf8.txt": "\ufeffeine Größe\nzwei",
 }, async (grep) => {
-  const all = "latin1.txt:1:eine Größe\nutf16.txt:1:eine Größe\nutf8.txt:1:eine Größe";
+  const all =
+    "latin1.txt:1:eine Größe\nutf16.txt:1:eine Größe\nutf16_unmarked.txt:1:eine Größe\nutf8.txt:1:eine Größe";
   for (
     const pattern of [
       "Größe",
