@@ -12,7 +12,7 @@ export interface TextPattern {
   readonly keeps_cr: boolean;
   /** Characters that can be searched without a pause. */
   readonly chars: number;
-  /** Arguments for ripgrep that find at least the files in which this pattern is; null: no such arguments are known. */
+  /** Arguments for ripgrep that find at least the files in which this pattern is; null: none are known. */
   readonly ripgrep: readonly string[] | null;
   /** What the caller may have meant by a pattern that matches nothing. */
   readonly hint: string | null;
