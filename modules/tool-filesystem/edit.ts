@@ -16,13 +16,13 @@ import {
 } from "../files/text_file.ts";
 import { fitted, LineMatcher, nearestLines } from "./match.ts";
 import {
+  doneTo,
   makeChanges,
   MAX_EDITED_BYTES,
   pathOf,
   type PlannedChanges,
   previewOf,
   readText,
-  shownFile,
   type Writing,
 } from "./shared.ts";
 import { defineTool, type JsonSchema, type Tool } from "preamp/base";
@@ -122,7 +122,7 @@ async function planEdit({ access, seen }: Writing, path: string, input: EditInpu
   const after = await edited(file, edits, path);
   return {
     changes: [{ path, real, before: bytes, after: bytesOf(after, path) }],
-    summary: await shownFile(`Edited ${access.display(real)}`, file.lines, after.lines),
+    done: [await doneTo(`Edited ${access.display(real)}`, file.lines, after.lines)],
   };
 }
 
@@ -260,10 +260,12 @@ export async function planWrite(
   const after = old ? await rewritten(old.file, content) : newTextFile(content);
   const lines = after.lines.length - (after.lines.at(-1) === "" ? 1 : 0);
   const format = old ? formatOf(after) : "";
-  const said = `${old ? "Replaced" : "Created"} ${name} (${lines} lines${format && `; ${format}`})`;
+  const said = `${old ? "Replaced" : "Created"} ${name} (${lines} ${lines === 1 ? "line" : "lines"}${
+    format && `; ${format}`
+  })`;
   return {
     changes: [{ path, real: target.path, before: old?.bytes ?? null, after: bytesOf(after, path) }],
-    summary: await shownFile(said, old?.file.lines ?? [""], after.lines),
+    done: [{ ...await doneTo(said, old?.file.lines, after.lines), numbered: [] }], // the model wrote all of it
   };
 }
 

@@ -18,13 +18,14 @@ import {
 import { planWrite } from "./edit.ts";
 import { fitted, LineMatcher, nearestLines } from "./match.ts";
 import {
+  type Done,
+  doneTo,
   type FileChange,
   makeChanges,
   type PlannedChanges,
   previewOf,
   readEntry,
   readText,
-  shownFile,
   type Writing,
 } from "./shared.ts";
 import { defineTool, isWithinFolder, type Tool } from "preamp/base";
@@ -165,7 +166,7 @@ function addUpdateLine(update: Update, line: string): string | null {
 /** Works out the changes of a patch without making them. @throws {FileError} */
 async function planPatch(writing: Writing, operations: readonly Operation[]): Promise<PlannedChanges> {
   const changes: FileChange[] = [];
-  const parts: string[] = [];
+  const done: Done[] = [];
   for (const operation of operations) {
     const planned = operation.kind === "add"
       ? await planWrite(writing, operation.path, operation.lines.map((line) => `${line}\n`).join(""))
@@ -184,20 +185,19 @@ async function planPatch(writing: Writing, operations: readonly Operation[]): Pr
       }
     }
     changes.push(...planned.changes);
-    parts.push(planned.summary);
+    done.push(...planned.done);
   }
-  return { changes, summary: parts.join("\n") };
+  return { changes, done };
 }
 
 async function planDelete(writing: Writing, path: string): Promise<PlannedChanges> {
   const old = await readEntry(writing, path);
   const name = writing.access.display(old.real);
-  if (old.isLink) return { changes: [{ ...old, after: null }], summary: `Deleted the link ${name}` };
-  const text = await decodeText(old.before);
-  const said = `Deleted ${name} (${old.info.size} bytes)`;
+  const text = old.isLink ? null : await decodeText(old.before);
+  const said = old.isLink ? `Deleted the link ${name}` : `Deleted ${name} (${old.info.size} bytes)`;
   return {
     changes: [{ ...old, after: null }],
-    summary: text === null ? said : await shownFile(said, linesOf(text.text).lines, [""]),
+    done: [await doneTo(said, text === null ? undefined : linesOf(text.text).lines)],
   };
 }
 
@@ -213,12 +213,12 @@ async function planUpdate(writing: Writing, { path, chunks, move_to }: Update): 
   const now = await updated(file, chunks, path);
   const after = bytesOf(now, path);
   if (move_to !== undefined) {
-    const { changes, summary } = await planMove(writing, path, move_to, after);
-    return { changes, summary: await shownFile(summary, file.lines, now.lines) };
+    const { changes, done: [moved] } = await planMove(writing, path, move_to, after);
+    return { changes, done: [await doneTo(moved!.sentence, file.lines, now.lines)] };
   }
   return {
     changes: [{ path, real, before: bytes, after }],
-    summary: await shownFile(`Edited ${access.display(real)}`, file.lines, now.lines),
+    done: [await doneTo(`Edited ${access.display(real)}`, file.lines, now.lines)],
   };
 }
 
@@ -251,8 +251,12 @@ async function planMove(
   };
   return {
     changes: [moved, { ...from, after: null }],
-    summary: `Moved ${access.display(from.real)} ${over ? "over" : "to"} ${access.display(to.path)}` +
-      (over ? ` (which had ${over.info.size} bytes)` : ""),
+    done: [
+      await doneTo(
+        `Moved ${access.display(from.real)} ${over ? "over" : "to"} ${access.display(to.path)}` +
+          (over ? ` (which had ${over.info.size} bytes)` : ""),
+      ),
+    ],
   };
 }
 

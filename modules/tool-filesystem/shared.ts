@@ -1,8 +1,8 @@
 /** What the tools of this module share: settings, the files that were read, and writing with its diff. */
 import { type AppliedChange, type FileAccess, FileError } from "../files/access.ts";
-import { shownChange } from "../files/line_changes.ts";
+import { type ShownChange, shownChange } from "../files/line_changes.ts";
 import { parseTextFile, type TextFile } from "../files/text_file.ts";
-import { type Coordinator, type JsonObject, toolFailure } from "preamp/base";
+import { type Coordinator, type JsonObject, toolFailure, ToolResult } from "preamp/base";
 
 /** Settings of the module, with defaults filled in. */
 export interface FileSettings {
@@ -113,8 +113,22 @@ export interface FileChange extends AppliedChange {
 /** Changes that are made together or not at all. */
 export interface PlannedChanges {
   readonly changes: readonly FileChange[];
-  /** What was done, with the diff. */
-  readonly summary: string;
+  /** What is done to each file. */
+  readonly done: readonly Done[];
+}
+
+/** What is done to a file: a sentence, and how its lines change. */
+export interface Done extends ShownChange {
+  readonly sentence: string;
+}
+
+/** Resolves to what is done to a file. */
+export async function doneTo(
+  sentence: string,
+  before: readonly string[] = [""],
+  after: readonly string[] = [""],
+): Promise<Done> {
+  return { sentence, ...await shownChange(before, after) };
 }
 
 /** Plans and makes the changes of a call, while no other call does. */
@@ -122,7 +136,7 @@ export async function makeChanges(writing: Writing, plan: () => Promise<PlannedC
   const { coordinator, access, seen, queue } = writing;
   try {
     return await queue.run(async () => {
-      const { changes, summary } = await plan();
+      const { changes, done } = await plan();
       const notes: string[] = [];
       for (const change of changes) {
         const refused = change.isLink ? "it is a link" : await storeUndo(coordinator, change);
@@ -133,7 +147,11 @@ export async function makeChanges(writing: Writing, plan: () => Promise<PlannedC
         if (after === null) seen.forget(real);
         else seen.note(real, await Deno.lstat(real));
       }
-      return notes.length === 0 ? summary : `${summary}\n(${notes.join("; ")})`;
+      const note = notes.length === 0 ? "" : `\n(${notes.join("; ")})`;
+      return ToolResult({
+        output: textForPerson(done) + note,
+        content: [{ type: "text", text: textForModel(done) + note }],
+      });
     });
   } catch (error) {
     return fileFailure(error);
@@ -143,11 +161,28 @@ export async function makeChanges(writing: Writing, plan: () => Promise<PlannedC
 /** Resolves to what a call would do, for the person who is asked; its refusal, if it would be refused. */
 export async function previewOf(plan: () => Promise<PlannedChanges>): Promise<string> {
   try {
-    return (await plan()).summary;
+    return textForPerson((await plan()).done);
   } catch (error) {
     if (error instanceof FileError) return error.message;
     throw error;
   }
+}
+
+function textForPerson(done: readonly Done[]): string {
+  return done.map(({ sentence, diff }) => diff === "" ? sentence : `${sentence}\n${diff}`).join("\n");
+}
+
+/** Lines around its changes that the model gets back of a call: it wrote them, and may read more. */
+const MAX_NUMBERED = 40;
+
+function textForModel(done: readonly Done[]): string {
+  let left = MAX_NUMBERED;
+  return done.flatMap(({ sentence, numbered }) => {
+    const shown = numbered.slice(0, left);
+    left -= shown.length;
+    const more = numbered.length - shown.length;
+    return [sentence, ...shown, ...more > 0 ? [`(${more} more lines around the changes)`] : []];
+  }).join("\n");
 }
 
 /** Stores a file's bytes from before a change with the run. Resolves to why not, or null. */
@@ -166,14 +201,4 @@ async function storeUndo(coordinator: Coordinator, change: FileChange): Promise<
 
 async function sha256(bytes: Uint8Array): Promise<string> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes.slice())).toHex();
-}
-
-/** Resolves to what was done to a file, with the diff. */
-export async function shownFile(
-  said: string,
-  before: readonly string[],
-  after: readonly string[],
-): Promise<string> {
-  const { diff } = await shownChange(before, after);
-  return diff === "" ? said : `${said}\n${diff}`;
 }

@@ -1,5 +1,5 @@
 /** What models that were trained on `apply_patch` expect of it, one small folder for each case. */
-import type { JsonObject } from "preamp";
+import { type ToolResult, toToolResult } from "../../src/sdk/tools.ts";
 import { TestCoordinator } from "preamp/testing";
 import * as filesystem from "../../modules/tool-filesystem/mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
@@ -235,16 +235,16 @@ for (const [name, { before, patch, after }] of Object.entries(CASES)) {
       }
       const result = await apply(...patch);
       if (after instanceof RegExp) {
-        assert(typeof result !== "string", String(result));
-        assertMatch(String((result.error as JsonObject).message), after);
-      } else assert(typeof result === "string", JSON.stringify(result));
+        assert(!result.success, String(result.output));
+        assertMatch(String(result.error?.message), after);
+      } else assert(result.success, String(result.output));
       assertEquals(await filesIn(folder), after instanceof RegExp ? before : after);
     }));
 }
 
 interface Patches {
   readonly folder: string;
-  apply(...lines: string[]): Promise<string | JsonObject>;
+  apply(...lines: string[]): Promise<ToolResult>;
 }
 
 async function withPatches(use: (patches: Patches) => Promise<void>): Promise<void> {
@@ -255,7 +255,7 @@ async function withPatches(use: (patches: Patches) => Promise<void>): Promise<vo
     folder: folder.path,
     apply: async (...lines) => {
       const patch = ["*** Begin Patch", ...lines, "*** End Patch"].join("\n");
-      return await coordinator.tools.apply_patch!.execute({ patch }) as string | JsonObject;
+      return toToolResult(await coordinator.tools.apply_patch!.execute({ patch }));
     },
   });
 }
@@ -283,7 +283,7 @@ Deno.test("apply_patch deletes and moves links themselves, files that are no tex
       "-echo 1",
       "+echo 2",
     );
-    assertMatch(String(result), /Deleted the link one\.md[^]*one\.md cannot be undone: it is a link/);
+    assertMatch(String(result.output), /Deleted the link one\.md[^]*one\.md cannot be undone: it is a link/);
     const names = await Array.fromAsync(Deno.readDir(folder), ({ name }) => name);
     assertEquals(names.sort(), ["bin", "img", "rules.md", "three.md"]);
     assertEquals(await Deno.readLink(`${folder}/three.md`), "rules.md");
@@ -331,8 +331,8 @@ Deno.test("apply_patch takes back all files when the disk refuses one of them", 
         await rename(from, to);
       };
       const result = await apply(...patch).finally(() => Deno.rename = rename);
-      if (typeof result === "string") break;
-      assertMatch(JSON.stringify(result), /the operating system does not permit it/);
+      if (result.success) break;
+      assertMatch(String(result.output), /the operating system does not permit it/);
       assertEquals(await stateOf(), before);
       assert(steps < 20);
     }

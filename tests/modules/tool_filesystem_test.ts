@@ -1,9 +1,10 @@
 import { type JsonObject, MAX_IMAGE_BYTES, type Tool, type ToolResult } from "preamp";
+import { modelContent, toToolResult } from "../../src/sdk/tools.ts";
 import { TestCoordinator } from "preamp/testing";
 import * as filesystem from "../../modules/tool-filesystem/mod.ts";
 import { edited } from "../../modules/tool-filesystem/edit.ts";
 import { parsePatch, updated } from "../../modules/tool-filesystem/patch.ts";
-import { bytesOf, newTextFile } from "../../modules/files/text_file.ts";
+import { bytesOf, newTextFile, parseTextFile } from "../../modules/files/text_file.ts";
 import {
   assert,
   assertEquals,
@@ -18,8 +19,10 @@ import { temporaryFolder } from "../support/folder.ts";
 interface Files {
   readonly folder: string;
   readonly coordinator: TestCoordinator;
-  /** Resolves to the text of a success. */
+  /** Resolves to the output of a success, which a person is shown. */
   ok(tool: string, input: JsonObject): Promise<string>;
+  /** Resolves to the text that the model gets of a success. */
+  model(tool: string, input: JsonObject): Promise<string>;
   /** Resolves to the message of a failure. */
   fails(tool: string, input: JsonObject): Promise<string>;
   write(name: string, text: string | Uint8Array): Promise<void>;
@@ -44,20 +47,25 @@ async function withFiles(
   const call = async (name: string, input: JsonObject) => {
     const tool: Tool | undefined = coordinator.tools[name];
     assert(tool, name);
-    return await tool.execute(input) as string | { success: boolean; error: { message: string } };
+    return toToolResult(await tool.execute(input));
+  };
+  const succeeded = async (name: string, input: JsonObject) => {
+    const result = await call(name, input);
+    assert(result.success, JSON.stringify(result));
+    return result;
   };
   await use({
     folder,
     coordinator,
-    ok: async (name, input) => {
-      const result = await call(name, input);
-      assert(typeof result === "string" || Array.isArray(result), JSON.stringify(result));
-      return typeof result === "string" ? result : JSON.stringify(result);
+    ok: async (name, input) => (await succeeded(name, input)).getSerializedOutput(),
+    model: async (name, input) => {
+      const content = modelContent(await succeeded(name, input));
+      return typeof content === "string" ? content : content.map(({ text }) => text).join("\n");
     },
     fails: async (name, input) => {
       const result = await call(name, input);
-      assert(typeof result !== "string" && !result.success, JSON.stringify(result));
-      return result.error.message;
+      assert(!result.success, JSON.stringify(result));
+      return String(result.error?.message);
     },
     write: async (name, text) => {
       await Deno.mkdir(`${folder}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
@@ -161,21 +169,154 @@ Deno.test("edit fails with the nearest lines, the places of an ambiguous text, a
   }
 });
 
-Deno.test("edit is tolerant of white space, quotes and dashes where the place is unique", async () => {
+/** Edits of whole lines that are remembered in another way, and what they make of the file. */
+const TOLERANT: Readonly<Record<string, [text: string, old: string, put: string, after: string | RegExp]>> = {
+  "white space": ["if (a) {\n\t\treturn  x;   \n}\n", "if (a) {\n  return x;\n}", "done();", "done();\n"],
+  "white space at line ends": ["a  \nb\t\nc\n", "a\nb\n", "a\nB\n", "a  \nB\nc\n"],
+  "NBSP": ["a\u00a0b\nc\n", "a b\nc", "a b\nC", "a\u00a0b\nC\n"],
+  "quotes that go": ["say(“hi” – now)\n", 'say("hi" - now)', "say()", "say()\n"],
+  "quotes that stay": ["say “hi”\nnext\n", 'say "hi"\n', 'say "ho"\n', "say “ho”\nnext\n"],
+  "quotes that are new": ["say “hi”\n", 'say "hi"', 'say "hi" and "ho"', /another kind of "/],
+  "spaces for tabs": [
+    "def a():\n\tif x:\n\t\tfoo()\n\treturn 1\n",
+    "    if x:\n        foo()\n",
+    "    if x:\n        foo()\n        bar()\n            baz()\n",
+    "def a():\n\tif x:\n\t\tfoo()\n\t\tbar()\n\t\t\tbaz()\n\treturn 1\n",
+  ],
+  "no indentation": ["  {\n    a\n  }\n", "{\n  a\n}", "{\n  a\n    b\n}", "  {\n    a\n      b\n  }\n"],
+  "half of the indentation": ["  a\n    b\n", " a\n  b", " a\n  b\n   c", "  a\n    b\n      c\n"],
+  "an indentation that could be two": [
+    "  a\n",
+    "    a",
+    "    a\n        b",
+    /which indentation this line has/,
+  ],
+  "tabs and spaces": ["\t  a\n", "    a", "      b", /which indentation this line has/],
+  "part of a word": [
+    "const width = 3;\n",
+    "\tid ",
+    "\tkey ",
+    /not in f\. The nearest lines are:\n {5}1\tconst width/,
+  ],
+  "part of a line": ["a(b,  c);\n", "b, c", "d", /not in f/],
+  "only white space": ["a\n\t\nb\n", "  \n  ", "x", /not in f/],
+  "two places": ["a  b\na   b\n", "a b", "", /2 times in f \(lines 1, 2\)/],
+  "no line end at the end of the file": ["a\nb", "a\nb\n", "a\nB\n", "a\nB"],
+  "a line end only in old_string": ["\ta\nb\n", "  a\n", "  c", /new_string must end with one too/],
+  "whole lines that go": ["x\n\ta\ny\n", "  a\n", "", "x\ny\n"],
+};
+
+for (const [name, [text, old_string, new_string, after]] of Object.entries(TOLERANT)) {
+  Deno.test(`edit finds lines up to ${name}`, async () => {
+    const edit = () => editedText(text, { old_string, new_string });
+    if (typeof after === "string") assertEquals(await edit(), after);
+    else assertMatch((await assertRejects(edit, Error)).message, after);
+  });
+}
+
+Deno.test("edit leaves the line ends of their places, and finds a text whatever they are", async () => {
   const cases: [text: string, old: string, put: string, after: string][] = [
-    ["if (a) {\n\t\treturn  x;   \n}\n", "if (a) {\n  return x;\n}", "done();", "done();\n"],
-    ["say(“hi” – now)\n", 'say("hi" - now)', "say()", "say()\n"],
     ["a\r\nb\r\nc\r\n", "a\nb", "x\ny", "x\r\ny\r\nc\r\n"],
+    ["head\r\nb\nc\nd\n", "b\nc", "B\nX\nC", "head\r\nB\nX\nC\nd\n"],
+    ["a\nb\n", "a\r\nb", "A\r\nB", "A\nB\n"],
+    ["a\rb\r", "a\nb", "A\nX\nB", "A\rX\rB\r"],
+    ["\ufeffa\nb", "a\nb", "A\nB", "\ufeffA\nB"],
+    ["1\r2\nb\n", "1\r2", "1\r3", "1\r3\nb\n"],
   ];
   for (const [text, old_string, new_string, after] of cases) {
-    assertEquals(await editedText(text, { old_string, new_string }), after);
+    const file = await parseTextFile(new TextEncoder().encode(text), "f");
+    const bytes = bytesOf(await edited(file, [{ old_string, new_string }], "f"), "f");
+    assertEquals(new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes), after);
   }
+  for (
+    const [text, old_string] of [["a\r\nb\r\n--\na\nb\n", "a\nb"], ["x\nx\nx\n", "x\nx"], [
+      "aaa",
+      "aa",
+    ]] as const
+  ) {
+    await assertRejects(() => editedText(text, { old_string, new_string: "y" }), Error, "2 times");
+  }
+});
+
+Deno.test("replace_all replaces exact places, and refuses a file that would be too large", async () => {
+  const all = { old_string: "a", replace_all: true };
+  assertEquals(await editedText("a b\na\n", { ...all, new_string: "aa" }), "aa b\naa\n");
+  assertEquals(await editedText("aaa", { ...all, old_string: "aa", new_string: "b" }), "ba");
   await assertRejects(
-    () => editedText("a  b\na   b\n", { old_string: "a b", new_string: "" }),
+    () => editedText("a".repeat(10_000), { ...all, new_string: "b".repeat(10_000) }),
+    Error,
+    "The file would have 100000000 characters",
+  );
+  await assertRejects(
+    () => editedText("\ta\n\ta\n", { ...all, old_string: "  a", new_string: "b" }),
     Error,
     "2 times",
   );
 });
+
+Deno.test("write keeps encoding, byte order mark and line ends of what it replaces", () =>
+  withFiles(async ({ ok, fails, write, text, folder }) => {
+    await write("f.cs", "\ufeffusing X;\r\nclass A {}\r\n");
+    assertStringIncludes(
+      await ok("write", { path: "f.cs", content: "using X;\nclass B {}\n" }),
+      "Replaced f.cs (2 lines; byte order mark, CRLF)\n",
+    );
+    const bytes = () => Deno.readFile(`${folder}/f.cs`);
+    const encode = (given: string) => new TextEncoder().encode(given);
+    assertEquals(await bytes(), encode("\ufeffusing X;\r\nclass B {}\r\n"));
+    await ok("write", { path: "f.cs", content: "\ufeffclass B {}" });
+    assertEquals(await bytes(), encode("\ufeffclass B {}"));
+    await write("mixed.txt", "a\r\nb\nc\r\n");
+    await ok("write", { path: "mixed.txt", content: "new\na\nb\nb2\nc\n" });
+    assertEquals(await text("mixed.txt"), "new\r\na\r\nb\nb2\nc\r\n");
+    await ok("write", { path: "mixed.txt", content: "a\r\nb\r\n" }); // written out, it is meant
+    assertEquals(await text("mixed.txt"), "a\r\nb\r\n");
+    const latin = Uint8Array.from("café\ntwo\n", (character) => character.charCodeAt(0));
+    await write("latin.txt", latin);
+    assertEquals(
+      await ok("read", { path: "latin.txt" }),
+      "     1\tcafé\n     2\ttwo\n(encoded as windows-1252)",
+    );
+    for (const content of ["caf\ufffd\n", "→\n"]) {
+      assertStringIncludes(
+        await fails("write", { path: "latin.txt", content }),
+        "is encoded as windows-1252",
+      );
+    }
+    assertEquals(await Deno.readFile(`${folder}/latin.txt`), latin);
+    await ok("edit", { path: "latin.txt", old_string: "two", new_string: "zwölf" });
+    assertEquals((await Deno.readFile(`${folder}/latin.txt`)).at(-4), 0xf6);
+    await write("a.bin", new Uint8Array([1, 0, 2]));
+    for (const tool of ["write", "edit", "read"]) {
+      const input = { path: "a.bin", content: "x", old_string: "a", new_string: "b" };
+      assertStringIncludes(await fails(tool, input), "a.bin is not text");
+    }
+    await write("old-mac.txt", "one\rtwo\r");
+    assertEquals(await ok("read", { path: "old-mac.txt" }), "     1\tone\n     2\ttwo");
+  }));
+
+Deno.test("the model gets a sentence and at most 40 lines of a change, a person the diff", () =>
+  withFiles(async ({ ok, model, write }) => {
+    const lines = Array.from({ length: 500 }, (_, at) => `line ${at + 1}\n`);
+    await write("long.txt", lines.join(""));
+    assertEquals(
+      await model("edit", { path: "long.txt", old_string: "line 100\n", new_string: "a\nb\n" }),
+      "Edited long.txt\n    97\tline 97\n    98\tline 98\n    99\tline 99\n   100\ta\n   101\tb\n" +
+        "   102\tline 101\n   103\tline 102\n   104\tline 103",
+    );
+    const all = await model("edit", {
+      path: "long.txt",
+      edits: [{ old_string: "line", new_string: "LINE", replace_all: true }],
+    });
+    assertEquals(all.split("\n").length, 42);
+    assertStringIncludes(all, "(461 more lines around the changes)");
+    assertEquals(
+      await model("write", { path: "new.txt", content: lines.join("") }),
+      "Created new.txt (500 lines)",
+    );
+    assertEquals(await model("write", { path: "new.txt", content: "one\n" }), "Replaced new.txt (1 line)");
+    assertStringIncludes(await ok("write", { path: "new.txt", content: "two\n" }), "\n-one\n+two");
+  }));
 
 Deno.test("edit and write refuse a file that changed since it was read", () =>
   withFiles(async ({ ok, fails, write, text }) => {

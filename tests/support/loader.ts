@@ -71,10 +71,21 @@ export function specOf(source: string, more: Partial<LoadSpec> & { base_url?: st
   return { module: "tool-test", source: parsed.source, ...spec };
 }
 
-/** Writes a module of this repository and its packages into one file; resolves to the file's URL. */
+/** Writes a module and its packages, as browsers have them, into one file; resolves to the file's URL. */
 export async function withPackages(entry: URL, output: string): Promise<string> {
   const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["bundle", "--quiet", "--minify", "--external", "preamp/base", "-o", output, entry.pathname],
+    args: [
+      "bundle",
+      "--quiet",
+      "--minify",
+      "--platform",
+      "browser",
+      "--external",
+      "preamp/base",
+      "-o",
+      output,
+      entry.pathname,
+    ],
     cwd: new URL("../../", import.meta.url),
   }).output();
   if (!success) throw new Error(new TextDecoder().decode(stderr));
