@@ -12,6 +12,7 @@ const FILES: Readonly<Record<string, string>> = {
   "merged.yaml": `${SESSION}providers: [provider-mock]\nlimits: {max_tool_calls: 2}\n`,
   "preamp.yaml": "limits: {max_tool_calls: 9}\n",
   "tool.ts": "export const mount = () => {};\n",
+  "mcp.json": '{"mcpServers": {"docs": {"url": "https://mcp.example.com/mcp"}}}\n',
 };
 
 const folder = await Deno.makeTempDir();
@@ -43,6 +44,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "plan lock": ["base.yaml"],
   "plan vendor": ["base.yaml"],
   "plan diff": ["base.yaml", "merged.yaml"],
+  "plan import": ["--mcp", "mcp.json"],
   "module list": [],
   "module new": ["tool", "clock"],
   "module types": [],

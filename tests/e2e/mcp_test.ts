@@ -100,3 +100,54 @@ tools:
     "tool `send_mail` of `mail` gained parameter `bcc`",
   );
 });
+
+Deno.test("plan import --mcp makes a plan of .mcp.json that runs, with a server that cannot be reached left out", async () => {
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const mail = {
+    type: "stdio",
+    command: Deno.execPath(),
+    args: ["run", "--no-lock", "-A", `${ROOT}tests/fixtures/mcp_server.js`],
+    env: { OWN: "its own" },
+  };
+  const gone = { type: "http", url: "http://127.0.0.1:9/mcp" };
+  await Deno.writeTextFile(`${folder}/.mcp.json`, JSON.stringify({ mcpServers: { mail, gone } }));
+  const options = { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } };
+  const imported = await runCommand(["plan", "import", "--mcp", ".mcp.json", "-o", "servers.yaml"], options);
+  assertEquals(
+    [imported.code, imported.stdout],
+    [0, "Written: servers.yaml, with 2 servers\n"],
+    imported.stderr,
+  );
+  assertMatch(imported.stderr, /^A command has all rights of your user/);
+  const again = await runCommand(["plan", "import", "--mcp", ".mcp.json", "-o", "servers.yaml"], options);
+  assertEquals(again.code, 2);
+  assertMatch(again.stderr, /it exists; remove it, or name another file/);
+  await Deno.writeTextFile(
+    `${folder}/mock.yaml`,
+    `providers:
+  - module: provider-mock
+    config: {responses: [{tool_calls: [{name: mail__env, arguments: {}}]}, {text: Done.}]}
+`,
+  );
+  const args = [
+    "run",
+    "-p",
+    "servers.yaml",
+    "-p",
+    "mock.yaml",
+    "--yes",
+    "--output-format",
+    "json-trace",
+    "Go",
+  ];
+  const run = await runCommand(args, options);
+  assertEquals(run.code, 0, run.stderr);
+  const { events } = JSON.parse(run.stdout) as { events: { event: string; data: Record<string, unknown> }[] };
+  const result = JSON.stringify(events.find(({ event }) => event === "tool:post")?.data.result);
+  assertStringIncludes(result, "its own");
+  const warnings = events.filter(({ event, data }) =>
+    event === "user:notification" && data.level === "warning"
+  );
+  assertMatch(String(warnings[0]?.data.message), /^Cannot connect to server "gone"/);
+});
