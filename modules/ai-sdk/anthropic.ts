@@ -148,7 +148,8 @@ function readChunk({ type, message }: JsonObject): ChunkFacts {
   const count = (name: string) => Number(usage[name] ?? 0);
   return {
     usage: {
-      input_tokens: count("input_tokens") + count("cache_read_input_tokens"),
+      input_tokens: count("input_tokens") + count("cache_read_input_tokens") +
+        count("cache_creation_input_tokens"),
       output_tokens: count("output_tokens"),
       cache_read_tokens: count("cache_read_input_tokens"),
       cache_write_tokens: count("cache_creation_input_tokens"),

@@ -1,6 +1,6 @@
 /** Servers with OpenAI's Chat Completions API, through `@ai-sdk/openai-compatible`. */
 import { OpenAICompatibleChatLanguageModel } from "@ai-sdk/openai-compatible";
-import type { JsonObject } from "preamp/base";
+import { isObject, type JsonObject } from "preamp/base";
 import type { AnswerUsage, Backend, ProviderSettings } from "preamp/provider";
 import { aiSdkBackend } from "./adapter.ts";
 import { authorization, classify, formatOf, functionSchema, listed, noBudget } from "./openai_facts.ts";
@@ -55,20 +55,10 @@ export function compatibleVendor(settings: ProviderSettings, default_url: string
   };
 }
 
-/** DeepSeek has its own field for cache reads; xAI and Gemini count reasoning in the total only. */
-function readUsage(usage: JsonObject): Partial<AnswerUsage> {
-  const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details, prompt_cache_hit_tokens } =
-    usage;
-  const [sent, answered, total] = [prompt_tokens, completion_tokens, total_tokens].map((count) =>
-    Number(count ?? 0)
-  );
-  const written = Number((prompt_tokens_details as JsonObject | null | undefined)?.cache_write_tokens ?? 0);
-  return {
-    input_tokens: sent! - written,
-    output_tokens: Math.max(answered!, total! - sent!),
-    ...(written > 0 ? { cache_write_tokens: written } : {}),
-    ...(typeof prompt_cache_hit_tokens === "number" ? { cache_read_tokens: prompt_cache_hit_tokens } : {}),
-  };
+/** The package reads no cache writes. */
+function readUsage({ prompt_tokens_details: details }: JsonObject): Partial<AnswerUsage> {
+  const written = isObject(details) ? details.cache_write_tokens : undefined;
+  return typeof written === "number" && written > 0 ? { cache_write_tokens: written } : {};
 }
 
 /** Returns the backend of a server with this API. */

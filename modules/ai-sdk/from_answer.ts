@@ -304,20 +304,20 @@ function suffix(message: unknown): string {
   return typeof message === "string" ? `: ${message.slice(0, 300)}` : "";
 }
 
-/** Returns usage by our convention: cache writes are not within the tokens of the request. */
+/** Returns usage by our convention: cache reads and writes are within the tokens of the request. */
 function usageOf(
   { inputTokens, outputTokens, raw }: LanguageModelV4Usage,
   { states_cost, readUsage }: AnswerContext["vendor"],
 ): AnswerUsage | undefined {
-  const { total, cacheRead, cacheWrite = 0 } = inputTokens;
+  const { total, cacheRead, cacheWrite } = inputTokens;
   if (total === undefined && outputTokens.total === undefined) return undefined;
   const { reasoning } = outputTokens;
   const cost_usd = states_cost && raw ? statedCost(raw) : undefined;
   return {
-    input_tokens: (total ?? 0) - cacheWrite,
+    input_tokens: total ?? 0,
     output_tokens: outputTokens.total ?? 0,
     ...(cacheRead === undefined ? {} : { cache_read_tokens: cacheRead }),
-    ...(inputTokens.cacheWrite === undefined ? {} : { cache_write_tokens: cacheWrite }),
+    ...(cacheWrite === undefined ? {} : { cache_write_tokens: cacheWrite }),
     ...(reasoning ? { reasoning_tokens: reasoning } : {}),
     ...(cost_usd === undefined ? {} : { cost_usd }),
     ...(raw ? readUsage?.(raw) : {}),

@@ -86,19 +86,19 @@ export interface ChatRequest {
   [key: string]: unknown;
 }
 
-/** Tokens and cost of one model call. `input_tokens` includes cache reads, but not cache writes. */
+/** Tokens and cost of one model call. `input_tokens` includes cache reads and cache writes. */
 export interface Usage {
-  /** Tokens sent, cache reads included, cache writes not. */
+  /** Tokens sent, with those read from the provider's cache and those written to it. */
   input_tokens: number;
   /** Tokens answered, reasoning included. */
   output_tokens: number;
-  /** All tokens: sent, written to the cache and answered. */
+  /** All tokens: the sum of `input_tokens` and `output_tokens`. */
   total_tokens: number;
   /** Tokens of reasoning within `output_tokens`. */
   reasoning_tokens?: number;
   /** Tokens read from the provider's cache, within `input_tokens`. */
   cache_read_tokens?: number;
-  /** Tokens sent and written to the provider's cache, not within `input_tokens`; billed separately. */
+  /** Tokens written to the provider's cache, within `input_tokens`. */
   cache_write_tokens?: number;
   /** Cost in US dollars as a decimal string; null when the price is unknown, which is not zero. */
   cost_usd: string | null;
@@ -243,17 +243,23 @@ export function textOf(content: unknown): string {
  */
 export function Usage(fields: unknown): Usage {
   const values = isObject(fields) ? fields : {};
-  const input_tokens = count(values.input_tokens);
-  const output_tokens = count(values.output_tokens);
+  const { reasoning_tokens, cache_read_tokens, cache_write_tokens } = values;
+  const [stated, answered, total, read, written] = [
+    values.input_tokens,
+    values.output_tokens,
+    values.total_tokens,
+    cache_read_tokens,
+    cache_write_tokens,
+  ].map(count) as [number, number, number, number, number];
+  const is_write_outside = read + written > stated || total === stated + written + answered;
+  const input_tokens = stated + (read > stated ? read : 0) + (is_write_outside ? written : 0);
+  const output_tokens = Math.max(answered, total - input_tokens);
   const usage: Usage = {
     input_tokens,
     output_tokens,
-    total_tokens: values.total_tokens === undefined || values.total_tokens === null
-      ? input_tokens + count(values.cache_write_tokens) + output_tokens
-      : count(values.total_tokens),
+    total_tokens: input_tokens + output_tokens,
     cost_usd: null,
   };
-  const { reasoning_tokens, cache_read_tokens, cache_write_tokens } = values;
   if ((reasoning_tokens ?? null) !== null) usage.reasoning_tokens = count(reasoning_tokens);
   if ((cache_read_tokens ?? null) !== null) usage.cache_read_tokens = count(cache_read_tokens);
   if ((cache_write_tokens ?? null) !== null) usage.cache_write_tokens = count(cache_write_tokens);
@@ -262,13 +268,10 @@ export function Usage(fields: unknown): Usage {
   return usage;
 }
 
-/**
- * Returns the tokens of a request that the provider reported with its answer: `input_tokens` and
- * `cache_write_tokens`; 0 for estimates.
- */
+/** Returns the tokens of a request that the provider reported with its answer; 0 for estimates. */
 export function sentTokens(usage: unknown): number {
-  const { input_tokens, cache_write_tokens, estimated } = isObject(usage) ? usage : {};
-  return estimated === true ? 0 : count(input_tokens) + count(cache_write_tokens);
+  const { input_tokens, estimated } = isObject(usage) ? usage : {};
+  return estimated === true ? 0 : count(input_tokens);
 }
 
 function count(value: unknown): number {

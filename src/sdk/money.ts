@@ -109,14 +109,15 @@ export function parsePrices(value: unknown): Prices {
 }
 
 /**
- * Returns the cost of a call in US dollars as a decimal string. `input_tokens` includes cache reads and
- * excludes cache writes.
+ * Returns the cost of a call in US dollars as a decimal string. `input_tokens` includes cache reads and cache
+ * writes.
  */
 export function costOf(usage: Omit<Usage, "cost_usd">, prices: Prices): string {
   const { input, output, cache_read = input, cache_write = input } = prices;
   const cached = Math.min(usage.cache_read_tokens ?? 0, usage.input_tokens);
-  const units = price(usage.input_tokens - cached, input) + price(cached, cache_read) +
-    price(usage.cache_write_tokens ?? 0, cache_write) + price(usage.output_tokens, output);
+  const written = Math.min(usage.cache_write_tokens ?? 0, usage.input_tokens - cached);
+  const units = price(usage.input_tokens - cached - written, input) + price(cached, cache_read) +
+    price(written, cache_write) + price(usage.output_tokens, output);
   return formatDecimal(units / MILLION);
 }
 

@@ -281,7 +281,7 @@ function usageAttributes(usage: unknown): Attributes {
   const count = (field: string) => typeof usage[field] === "number" ? Math.round(usage[field]) : 0;
   const optional = (name: string, field: string) => count(field) > 0 ? { [name]: count(field) } : {};
   return {
-    "gen_ai.usage.input_tokens": count("input_tokens") + count("cache_write_tokens"),
+    "gen_ai.usage.input_tokens": count("input_tokens"),
     "gen_ai.usage.output_tokens": count("output_tokens"),
     ...optional("gen_ai.usage.cache_read.input_tokens", "cache_read_tokens"),
     ...optional("gen_ai.usage.cache_creation.input_tokens", "cache_write_tokens"),

@@ -76,7 +76,7 @@ Deno.test({
       "preamp.run.id": run.id,
       "preamp.run.status": "completed",
       "preamp.run.stop_reason": "end_turn",
-      "gen_ai.usage.input_tokens": run.usage.input_tokens + run.usage.cache_write_tokens,
+      "gen_ai.usage.input_tokens": run.usage.input_tokens,
       "gen_ai.usage.output_tokens": run.usage.output_tokens,
       "gen_ai.usage.cache_read.input_tokens": 60,
       "gen_ai.usage.cache_creation.input_tokens": 7,

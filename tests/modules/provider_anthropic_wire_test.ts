@@ -102,7 +102,7 @@ Deno.test("complete() streams every kind of block, and resolves to the same as w
     finish_reason: "tool_calls",
     model: "claude-sonnet-5-5",
     usage: {
-      input_tokens: 12,
+      input_tokens: 15,
       output_tokens: 9,
       cache_read_tokens: 5,
       cache_write_tokens: 3,

@@ -1,3 +1,4 @@
+import * as fc from "fast-check";
 import {
   ChatRequest,
   ChatResponse,
@@ -77,9 +78,34 @@ Deno.test("Usage() refuses a cost that is a number, keeps a decimal text and nul
   assertEquals(Usage({ cost_usd: null }).cost_usd, null);
 });
 
+Deno.test("Usage() adds up: input and output are the total, and input includes what caches read and wrote", () => {
+  const tokens = fc.option(fc.oneof(fc.nat(1000), fc.constantFrom(-1, NaN, "7")), { nil: undefined });
+  const names = ["input", "output", "total", "cache_read", "cache_write"].map((name) => `${name}_tokens`);
+  const stated = fc.record(Object.fromEntries(names.map((name) => [name, tokens])));
+  fc.assert(fc.property(stated, (fields) => {
+    const { input_tokens, output_tokens, total_tokens, ...usage } = Usage(fields);
+    const { cache_read_tokens = 0, cache_write_tokens = 0 } = usage;
+    assertEquals(input_tokens + output_tokens, total_tokens);
+    assertEquals(cache_read_tokens + cache_write_tokens <= input_tokens, true);
+    for (
+      const [name, least] of [["input", input_tokens], ["output", output_tokens], ["total", total_tokens]]
+    ) {
+      const value = fields[`${name}_tokens`];
+      if (typeof value === "number" && value > 0) assertEquals(Number(least) >= value, true);
+    }
+  }));
+});
+
+Deno.test("Usage() reads cache tokens that are stated beside the input", () => {
+  const inputOf = (fields: object) => Usage({ input_tokens: 100, output_tokens: 10, ...fields }).input_tokens;
+  assertEquals(inputOf({ cache_read_tokens: 60, cache_write_tokens: 30 }), 100);
+  assertEquals(inputOf({ cache_read_tokens: 60, cache_write_tokens: 30, total_tokens: 140 }), 130);
+  assertEquals(inputOf({ cache_read_tokens: 80, cache_write_tokens: 30 }), 130);
+  assertEquals(inputOf({ cache_read_tokens: 500, cache_write_tokens: 30 }), 630);
+});
+
 Deno.test("Usage() fills in missing numbers and refuses invalid ones", () => {
   assertEquals(Usage({ input_tokens: 3, output_tokens: 4 }).total_tokens, 7);
-  assertEquals(Usage({ input_tokens: 3, output_tokens: 4, cache_write_tokens: 5 }).total_tokens, 12);
   assertEquals(Usage({ input_tokens: -3, output_tokens: NaN, total_tokens: "9" }), {
     input_tokens: 0,
     output_tokens: 0,

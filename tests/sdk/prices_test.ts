@@ -10,16 +10,16 @@ Deno.test("costOf() counts tokens at their prices, exactly", () => {
   assertEquals(costOf(Usage({ input_tokens: 3 }), { input: "0.1", output: "0.1" }), "0.0000003");
 });
 
-Deno.test("costOf() takes cache reads out of the input, and adds cache writes", () => {
+Deno.test("costOf() takes cache reads and cache writes out of the input", () => {
   const usage = Usage({
     input_tokens: 1000,
     output_tokens: 100,
     cache_read_tokens: 400,
     cache_write_tokens: 200,
   });
-  assertEquals(costOf(usage, PRICES), "0.0051"); // 1200 at 3 and 100 at 15
+  assertEquals(costOf(usage, PRICES), "0.0045"); // 1000 at 3 and 100 at 15
   const cheaper = { ...PRICES, cache_read: "0.30", cache_write: "3.75" };
-  assertEquals(costOf(usage, cheaper), "0.00417"); // 600 at 3, 400 at 0.30, 200 at 3.75, 100 at 15
+  assertEquals(costOf(usage, cheaper), "0.00357"); // 400 at 3, 400 at 0.30, 200 at 3.75, 100 at 15
 });
 
 Deno.test("costOf() never counts more cache reads than there was input", () => {

@@ -68,8 +68,8 @@ Deno.test("GET /metrics has the exact counts of requests, runs, model calls, tok
       ...[status, code, input_tokens, output_tokens, cost_usd, typeof duration_s],
     ]),
     [
-      ["completed", undefined, 200, 40, "0.5", "number"],
-      ["completed", undefined, 200, 40, "0.5", "number"],
+      ["completed", undefined, 214, 40, "0.5", "number"],
+      ["completed", undefined, 214, 40, "0.5", "number"],
       ["failed", "provider_auth", 0, 0, undefined, "number"],
     ],
   );
@@ -92,7 +92,7 @@ Deno.test("GET /metrics has the exact counts of requests, runs, model calls, tok
     'preamp_model_call_duration_seconds_count{provider="mock",outcome="ok"} 4',
     'preamp_model_call_duration_seconds_count{provider="mock",outcome="AuthenticationError"} 1',
     'preamp_model_retries_total{provider="mock"} 0',
-    'preamp_model_tokens_total{provider="mock",kind="input"} 400',
+    'preamp_model_tokens_total{provider="mock",kind="input"} 428',
     'preamp_model_tokens_total{provider="mock",kind="output"} 80',
     'preamp_model_tokens_total{provider="mock",kind="cache_read"} 240',
     'preamp_model_tokens_total{provider="mock",kind="cache_write"} 28',

@@ -137,20 +137,33 @@ function factsOf({ id, model, created }: JsonObject): JsonObject {
   };
 }
 
-/** Groq states the usage of a stream in a place of its own, a gateway in front of it where others do. */
+/**
+ * Returns the usage that an event states: with the tokens that are in the total only, such as reasoning of xAI
+ * and Gemini, and with cache reads and writes where each package reads them. Groq states the usage of a stream
+ * in a place of its own, a gateway in front of it where others do.
+ */
 function usageIn({ usage, x_groq }: JsonObject): JsonObject | undefined {
   const read = readCounts(usage) ?? readCounts(isObject(x_groq) ? x_groq.usage : undefined);
   if (!read) return undefined;
-  const { prompt_tokens: sent, completion_tokens: answered, total_tokens: total } = read;
-  const other = (part: unknown) => total === undefined ? 0 : Math.max(0, Number(total) - Number(part ?? 0));
-  const counts = {
-    prompt_tokens: sent ?? (answered === undefined ? 0 : other(answered)),
-    completion_tokens: answered ?? (sent === undefined ? 0 : other(sent)),
-  };
+  const { prompt_tokens: sent, completion_tokens: answered, total_tokens: total, prompt_tokens_details } =
+    read;
+  const known = (value: unknown) => Number(value ?? 0);
+  const prompt_tokens = known(sent ?? Math.max(0, known(total) - known(answered ?? total)));
+  const completion_tokens = Math.max(known(answered), known(total) - prompt_tokens);
+  const details = isObject(prompt_tokens_details) ? prompt_tokens_details : {};
+  const cached_tokens = details.cached_tokens ?? read.prompt_cache_hit_tokens ?? read.cache_read_input_tokens;
+  const cache_write_tokens = details.cache_write_tokens ?? read.cache_creation_input_tokens;
   const whole = {
     ...read,
-    ...counts,
-    total_tokens: total ?? Number(counts.prompt_tokens) + Number(counts.completion_tokens),
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: prompt_tokens + completion_tokens,
+    prompt_tokens_details: {
+      ...details,
+      ...(cached_tokens === undefined ? {} : { cached_tokens }),
+      ...(cache_write_tokens === undefined ? {} : { cache_write_tokens }),
+    },
+    ...(cached_tokens === undefined ? {} : { prompt_cache_hit_tokens: cached_tokens }),
   };
   return { usage: whole, x_groq: { usage: whole } };
 }

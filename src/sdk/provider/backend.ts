@@ -88,12 +88,9 @@ export interface CallIo {
   readonly onRefusal?: (error: unknown) => Promise<unknown>;
 }
 
-/**
- * Tokens of an answer, by the convention of `Usage`: `input_tokens` includes cache reads but not cache
- * writes.
- */
+/** Tokens of an answer, by the convention of `Usage`: `input_tokens` includes cache reads and cache writes. */
 export interface AnswerUsage {
-  /** Tokens sent, with cache reads, without cache writes. */
+  /** Tokens sent, with cache reads and cache writes. */
   input_tokens: number;
   /** Tokens answered, with reasoning. */
   output_tokens: number;
@@ -101,7 +98,7 @@ export interface AnswerUsage {
   reasoning_tokens?: number | undefined;
   /** Tokens read from the cache, within `input_tokens`. */
   cache_read_tokens?: number | undefined;
-  /** Tokens written to the cache, not within `input_tokens`. */
+  /** Tokens written to the cache, within `input_tokens`. */
   cache_write_tokens?: number | undefined;
   /** Cost in US dollars as a decimal string, of a vendor that states it; known prices take precedence. */
   cost_usd?: string | undefined;

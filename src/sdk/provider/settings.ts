@@ -333,8 +333,7 @@ export class ModelTable {
   /** Returns the cost of a call as a decimal string; null when the price is unknown. */
   costOf(model: string, usage: Omit<Usage, "cost_usd">): string | null {
     const { prices, long_prices } = this.factsOf(model);
-    const { input_tokens, cache_write_tokens = 0 } = usage;
-    if (long_prices && input_tokens + cache_write_tokens > long_prices.above_tokens) {
+    if (long_prices && usage.input_tokens > long_prices.above_tokens) {
       return costOf(usage, long_prices.prices);
     }
     return prices ? costOf(usage, prices) : null;

@@ -154,10 +154,10 @@ Deno.test("encrypted reasoning without a summary is kept", async () => {
   assertEquals(joined(deltas), { 1: "Hi" });
 });
 
-Deno.test("tokens written to the cache are not input tokens", async () => {
+Deno.test("tokens written to the cache are input tokens with a price of their own", async () => {
   const usage = { ...RESPONSE_USAGE, input_tokens_details: { cached_tokens: 12, cache_write_tokens: 20 } };
   const { answer } = await both([outputMessage("Hi")], { usage });
-  assertEquals(answer.usage, { ...USAGE, input_tokens: 16, cache_write_tokens: 20, cost_usd: "0.0004646" });
+  assertEquals(answer.usage, { ...USAGE, cache_write_tokens: 20, cost_usd: "0.0004646" });
 });
 
 Deno.test("text that has no deltas is that of the finished answer", async () => {

@@ -391,6 +391,11 @@ function checkEnd(result: Result, end: End): void {
     assert(TEXT.join("").startsWith(streamed), `streamed ${JSON.stringify(streamed)}`); // nothing doubled
     return;
   }
+  const { input_tokens, output_tokens, total_tokens, cache_read_tokens = 0, cache_write_tokens = 0 } =
+    response
+      .usage!; // of a provider
+  assertEquals(input_tokens + output_tokens, total_tokens);
+  assert(cache_read_tokens + cache_write_tokens <= input_tokens);
   if (end.check) return end.check({ ...result, response });
   assertEquals(textOf(response.content), TEXT.join(""));
   if (deltas.length > 0) assertEquals(streamed, TEXT.join(""));

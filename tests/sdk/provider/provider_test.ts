@@ -127,7 +127,7 @@ Deno.test("a request's own settings win over the config's", async () => {
   ]);
 });
 
-const USAGE = { input_tokens: 50, cache_read_tokens: 20, cache_write_tokens: 10, output_tokens: 5 };
+const USAGE = { input_tokens: 60, cache_read_tokens: 20, cache_write_tokens: 10, output_tokens: 5 };
 
 Deno.test("the usage of an answer that breaks off is estimated where the backend counted no output", async () => {
   const { provider } = await mountFake(({ onDelta, onUsage }) => {
@@ -145,7 +145,7 @@ Deno.test("usage has the cost by the plan's prices, else the table's, else that 
     return (await provider.complete(HELLO)).usage?.cost_usd;
   };
   assertEquals(await costOf({}), "0.0000545"); // 30 × 1 + 20 × 0.1 + 10 × 1.25 + 5 × 2
-  assertEquals(await costOf({}, { ...USAGE, input_tokens: 95 }), "0.00115"); // above 100 tokens: 105 × 10 + 5 × 20
+  assertEquals(await costOf({}, { ...USAGE, input_tokens: 105 }), "0.00115"); // above 100 tokens: 105 × 10 + 5 × 20
   assertEquals(await costOf({ prices: { input: "1", output: "1" } }), "0.000065");
   assertEquals(await costOf({ model: "other" }), null);
   assertEquals(await costOf({ model: "other" }, { ...USAGE, cost_usd: "0.5" }), "0.5");
