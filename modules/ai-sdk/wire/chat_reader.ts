@@ -138,9 +138,9 @@ function factsOf({ id, model, created }: JsonObject): JsonObject {
 }
 
 /**
- * Returns the usage that an event states: with the tokens that are in the total only, such as reasoning of xAI
- * and Gemini, and with cache reads and writes where each package reads them. Groq states the usage of a stream
- * in a place of its own, a gateway in front of it where others do.
+ * Returns the usage that an event states: with the tokens that are in the total only, such as reasoning of
+ * xAI and Gemini, and with cache reads and writes where each package reads them. Groq states the usage of a
+ * stream in a place of its own, a gateway in front of it where others do.
  */
 function usageIn({ usage, x_groq }: JsonObject): JsonObject | undefined {
   const read = readCounts(usage) ?? readCounts(isObject(x_groq) ? x_groq.usage : undefined);

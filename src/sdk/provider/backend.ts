@@ -88,7 +88,7 @@ export interface CallIo {
   readonly onRefusal?: (error: unknown) => Promise<unknown>;
 }
 
-/** Tokens of an answer, by the convention of `Usage`: `input_tokens` includes cache reads and cache writes. */
+/** Tokens of an answer, by the convention of `Usage`: `input_tokens` includes cache reads and writes. */
 export interface AnswerUsage {
   /** Tokens sent, with cache reads and cache writes. */
   input_tokens: number;
