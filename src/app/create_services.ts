@@ -69,6 +69,8 @@ export function createServices(
     sandboxing,
     sources: new SourceOverrides(rest.sources, policy.modules.esm_host),
   });
+  const secret_key = env("PREAMP_SECRET_KEY") || undefined;
+  if (secret_key !== undefined) redactor.register(secret_key);
   const observe = runObservers(metrics, tracing, log);
   const runs = new RunService({
     store,
@@ -78,6 +80,7 @@ export function createServices(
     newId,
     ready: (...input) => plans.ready(...input),
     secrets: () => redactor.child(),
+    secret_key,
     files: {
       stateOf: async (path) => await (await loadFiles()).stateOf(path),
       putBack: async (change) => await (await loadFiles()).putBack(change),

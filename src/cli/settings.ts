@@ -67,7 +67,9 @@ const SHORT_VARIABLES: Readonly<Record<string, string>> = {
 const OWN_VARIABLES = ["PREAMP_API_KEYS", "PREAMP_CONFIG", "PREAMP_HOME"];
 
 /** Variables that are not settings of `preamp.yaml`, and that only `preamp serve` reads. */
-const SERVE_VARIABLES = ["PREAMP_LOG_FORMAT", "PREAMP_NO_AUTH"];
+const SERVE_VARIABLES = ["PREAMP_LOG_FORMAT", "PREAMP_NO_AUTH", "PREAMP_SECRET_KEY"];
+
+const MIN_SECRET_CHARS = 32;
 
 /** The settings file of a folder. */
 export const DEFAULT_CONFIG = "preamp.yaml";
@@ -164,6 +166,12 @@ export async function readSettings(
     const name = short && io.env(short) ? short : variable;
     return [name, io.env(name) || undefined];
   });
+  const secret_key = io.env("PREAMP_SECRET_KEY") ?? "";
+  if (secret_key !== "" && secret_key.length < MIN_SECRET_CHARS) {
+    throw new UsageError(
+      `Cannot use PREAMP_SECRET_KEY: it must have at least ${MIN_SECRET_CHARS} characters: try openssl rand -hex 32`,
+    );
+  }
   const document = await reading;
   const policy = policyFromData(mergeAll([
     withInlineUrls(document.data, document.base),

@@ -140,6 +140,8 @@ export interface RunsDeps {
     headers?: (name: string) => string | undefined,
   ): Promise<RunnablePlan>;
   secrets(): SecretSink;
+  /** Encrypts what is stored of the headers that plans name. Absent: their values are not stored. */
+  readonly secret_key?: string | undefined;
   /** The files of this host. Absent: nothing is kept for undo. */
   files?: ChangedFiles;
   /**

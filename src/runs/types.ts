@@ -182,7 +182,7 @@ export interface CreateOptions {
   endNotStored?: (run: Run) => void;
   /** The directory that relative sources and `{file}` of the plan are read from; operator plans only. */
   base_url?: string;
-  /** Returns a header of the request, for `${X-Run-…}` in the plan. It is not stored. */
+  /** Returns a header of the request, for `${X-Run-…}` in the plan. */
   headers?: (name: string) => string | undefined;
 }
 

@@ -2,6 +2,7 @@
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { Session } from "../../kernel/session/session.ts";
 import type { RunnablePlan, RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
+import type { StoredHeaders } from "../storage/run_headers.ts";
 import type { OrphanedRun } from "../storage/run_input.ts";
 import type { RunProjection } from "./run_projection.ts";
 import type { Awaitable, Change, Fence } from "../../store/store.ts";
@@ -33,6 +34,8 @@ export interface NewRun {
   request: RunRequest;
   createOptions: CreateOptions;
   ready: RunnablePlan;
+  /** Headers of the request that the plan names. */
+  headers?: StoredHeaders | undefined;
   run_id: string;
   session_id: string;
   /** The session before this run; null for a new one. */

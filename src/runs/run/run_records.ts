@@ -99,7 +99,7 @@ export class RunRecords {
   /** Returns the input of the run. `surface`: null while its session is not initialised. */
   #inputWith(surface: StoredInput["surface"]): StoredInput {
     const run = this.#run;
-    const { ready, request, caller, saved, resume } = run.options;
+    const { ready, request, caller, saved, resume, headers } = run.options;
     const { plan: _, plan_ref: __, model: ___, ...rest } = request; // the stored plan has the model
     return {
       version: 1,
@@ -114,6 +114,7 @@ export class RunRecords {
       cost_is_asked_for: ready.cost_is_asked_for,
       ...initialState(saved),
       surface: surface && run.secrets.redactValues(surface),
+      ...(headers ? { headers } : {}),
       ...(resume ? { resume: { prompt: request.prompt, iteration: resume.iteration } } : {}),
     };
   }

@@ -182,6 +182,7 @@ export class Recovery {
         { ...input.request, plan: input.plan, ...(input.plan_lock ? { lock: input.plan_lock } : {}) },
         { ...caller, origin },
         input.plan_base_url ?? undefined,
+        await this.#scheduler.headers.read(run_id, input.headers),
       );
     } catch (error) {
       if (!(error instanceof PreampError)) throw error; // such as a network that is down: tried again

@@ -98,13 +98,16 @@ export class RunScheduler implements RunOwner {
     try {
       const saved = await load();
       const ready = await this.#prepare(slot, request, saved, createOptions);
-      const run_id = this.context.deps.newId("run");
+      const { deps } = this.context;
+      const run_id = deps.newId("run");
+      const headers = await this.context.headers.store(run_id, ready.compiled.written, createOptions.headers);
       const run = new ActiveRun({
-        deps: this.context.deps,
+        deps,
         scheduler: this,
         ...options,
         saved,
         ready,
+        headers,
         run_id,
         slot,
         with_run: this.#keyOf(run_id, caller, createOptions),

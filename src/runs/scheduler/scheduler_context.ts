@@ -1,4 +1,5 @@
 /** State and collaborators that all parts of the scheduler share: the runs and leases of this process. */
+import { RunHeaders } from "../storage/run_headers.ts";
 import { onAbort } from "../../sdk/abortable.ts";
 import type { RunsDeps } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
@@ -18,6 +19,7 @@ export interface RunsAnywhere {
 export class SchedulerContext {
   readonly held: HeldLeases;
   readonly leases: SessionLeases;
+  readonly headers: RunHeaders;
   /** Runs of this process that have not ended. */
   readonly runs = new ReleasingMap<ActiveRun>();
   /** Whether no run may start any more. */
@@ -33,6 +35,7 @@ export class SchedulerContext {
     onReleased: (session_id: string) => void,
   ) {
     this.held = new HeldLeases(deps.store, deps.newId("proc"), deps.log);
+    this.headers = new RunHeaders(deps.secret_key);
     this.leases = new SessionLeases(this.held, onReleased);
   }
 

@@ -6,6 +6,7 @@ import type { Entry } from "../../kernel/host.ts";
 import type { JsonObject } from "../../sdk/types.ts";
 import { allRecords, type Change, type Store } from "../../store/store.ts";
 import type { Caller, RunInput, RunRequest } from "../types.ts";
+import type { StoredHeaders } from "./run_headers.ts";
 
 /** A run's input as stored: with its caller and request. */
 export interface StoredInput extends RunInput {
@@ -16,6 +17,8 @@ export interface StoredInput extends RunInput {
   created_at: string;
   /** Whether the plan came with the request and not from the session. */
   own_plan: boolean;
+  /** Headers of the request that the plan names, until the run ends. */
+  headers?: StoredHeaders;
 }
 
 /** A run that a crashed process began and did not end. */
@@ -33,13 +36,14 @@ const NAMESPACE = "";
  * Returns the change that stores a run's input.
  * @param expires_ms Expiry of an ended run's input, in milliseconds since the epoch. Default: not ended.
  */
-export function inputChange(input: StoredInput, expires_ms?: number): Change {
+export function inputChange({ headers, ...input }: StoredInput, expires_ms?: number): Change {
+  const stored = headers && expires_ms === undefined ? { ...input, headers } : input;
   return {
     put: {
       kind: KIND,
       key: keyOf(input.run_id),
       namespace: NAMESPACE,
-      value: input as unknown as JsonObject,
+      value: stored as unknown as JsonObject,
       ...(expires_ms === undefined
         ? { index: { open: "true", ...(input.surface && { session_id: input.session_id }) } }
         : { index: { open: "false" }, expires_ms }),
@@ -89,8 +93,8 @@ function keyOf(run_id: string): string {
 
 /** Returns the part of a stored input that belongs to a recording. */
 export function recordedInput(
-  { run_id: _, session_id: __, caller: ___, request: ____, created_at: _____, own_plan: ______, ...input }:
-    StoredInput,
+  { run_id, session_id, caller, request, created_at, own_plan, headers, ...input }: StoredInput,
 ): RunInput {
+  void [run_id, session_id, caller, request, created_at, own_plan, headers];
   return input;
 }
