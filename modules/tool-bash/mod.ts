@@ -344,6 +344,9 @@ async function answered(answer: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
+/** Maximum commands that are named of those that were stopped with another one. */
+const MAX_LEFT_NAMES = 3;
+
 /** Waits for a command up to a time; resolves to its new output and its state. */
 async function resultOf(job: Job, yield_s: number, call?: ToolCallContext): Promise<unknown> {
   const { running, id } = job;
@@ -364,8 +367,17 @@ async function resultOf(job: Job, yield_s: number, call?: ToolCallContext): Prom
   }
 }
 
-function endedText(shown: string, { exit_code, stopped }: Ending): unknown {
-  const text = `${shown}(${stopped === null ? "" : `stopped, because ${stopped}; `}exit code ${exit_code})`;
+function endedText(shown: string, { exit_code, stopped, left }: Ending): unknown {
+  const more = left.length > MAX_LEFT_NAMES ? ` and ${left.length - MAX_LEFT_NAMES} more` : "";
+  const note = left.length === 0
+    ? ""
+    : `; still running, so stopped with it: ${
+      left.slice(0, MAX_LEFT_NAMES).join(", ")
+    }${more}; background keeps ` +
+      "a command running";
+  const text = `${shown}(${
+    stopped === null ? "" : `stopped, because ${stopped}; `
+  }exit code ${exit_code}${note})`;
   if (exit_code === 0 && stopped === null) return text;
   const reason = stopped === null
     ? `the command ended with exit code ${exit_code}`

@@ -49,15 +49,26 @@ export class CommandOutput {
   unread(name: string): string {
     const from = this.#read;
     this.#read = this.length;
-    const decode = (bytes: Uint8Array) => cleaned(new TextDecoder().decode(bytes));
     const bytes = this.#whole();
     const count = this.length - from;
-    if (count <= HEAD_CHARS + TAIL_CHARS && this.length === this.#kept) return decode(bytes.subarray(from));
-    const head = bytes.subarray(from, from + HEAD_CHARS);
-    const tail = joined([bytes.subarray(from + head.length), this.#end]).slice(-TAIL_CHARS);
-    const left_out = count - head.length - tail.length;
-    const note = left_out > 0 ? `\n[… ${left_out} bytes left out; read ${name} to see them]\n` : "";
-    return `${decode(head)}${note}${decode(tail)}`;
+    const isWhole = count <= HEAD_CHARS + TAIL_CHARS && this.length === this.#kept;
+    const head = isWhole ? bytes.subarray(from) : bytes.subarray(from, from + HEAD_CHARS);
+    const tail = isWhole
+      ? new Uint8Array()
+      : joined([bytes.subarray(from + head.length), this.#end]).slice(-TAIL_CHARS);
+    const bytes_left_out = count - head.length - tail.length;
+    const [first, last] = [head, tail].map((part) => cleaned(new TextDecoder().decode(part)));
+    const note = bytes_left_out > 0
+      ? `\n[… ${bytes_left_out} bytes left out; read ${name} to see them]\n`
+      : "";
+    const text = `${first!.text}${note}${last!.text}`;
+    const updates = first!.updates + last!.updates;
+    if (updates === 0) return text;
+    const end = text === "" || text.endsWith("\n") ? "" : "\n";
+    return `${text}${end}[progress: ${updates} earlier ${
+      updates === 1 ? "state" : "states"
+    } left out; read ${name} ` +
+      "to see all]\n";
   }
 
   #whole(): Uint8Array {
@@ -76,12 +87,56 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
-/** Returns a text without what moves a terminal's cursor or changes its colours. */
-function cleaned(text: string): string {
+/**
+ * Returns a text without what moves a terminal's cursor or changes its colours. What follows a carriage
+ * return is a line of its own, except that of a progress bar only the last state stays.
+ *
+ * @returns also the number of states that were left out.
+ */
+function cleaned(text: string): { text: string; updates: number } {
+  let updates = 0;
   // deno-lint-ignore no-control-regex -- escape sequences begin with a control character
-  return text.replace(/\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g, "")
-    .split("\n").map((line) => {
-      const whole = line.replace(/\r+$/, "");
-      return whole.slice(whole.lastIndexOf("\r") + 1); // a progress bar writes over its line
-    }).join("\n");
+  const plain = text.replace(
+    /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g,
+    "",
+  );
+  const lines = plain.split("\n").map((line) => {
+    if (!line.includes("\r")) return line;
+    const [first = "", ...others] = line.replace(/\r+$/, "").split("\r");
+    const shown = [first];
+    for (const part of others) {
+      if (/^[ \t]+$/.test(part)) continue; // it erases a line
+      const before = shown.at(-1)!;
+      if (before === "" && shown.length === 1) shown[0] = part;
+      else if (isNextState(before, part)) {
+        shown[shown.length - 1] = part;
+        updates++;
+      } else shown.push(part);
+    }
+    return shown.join("\n");
+  });
+  return { text: lines.join("\n"), updates };
+}
+
+/** A number with its unit, such as `10.2 MB/s` or `0:00:11`. */
+const AMOUNT = /[\d.,:]*\d(?:\s?(?:[kKMGT]?i?[Bb]|[kKMGTms]|ms)(?:\/s)?(?![\p{L}\d]))?/gu;
+/** A part that is done, and what there is in all. */
+const PERCENT = /(\d+(?:\.\d+)?)\s?%()/;
+const FRACTION = /(?<![\d/])(\d+)\s?(?:\/|of)\s?(\d+)(?![\d/])/;
+/** What bars are drawn with, and what turns before or after a text. */
+const BAR = /([#=━█▓▒░■□▪●○·.>*-])\1\1/;
+const SPINNER = /^[\u2800-\u28ff◐◓◑◒◴◷◶◵|/\\-]\s*|\s*[\u2800-\u28ff◐◓◑◒◴◷◶◵|/\\-]$/gu;
+
+/** Returns whether a text shows the same progress as the one before it, in a later state. */
+function isNextState(before: string, after: string): boolean {
+  if (before !== after && before.replace(SPINNER, "") === after.replace(SPINNER, "")) return true;
+  const [words, next] = [before, after].map((text) =>
+    text.replace(AMOUNT, "").replace(/\P{L}+/gu, " ").trim()
+  );
+  if (words !== next) return false;
+  for (const counter of [PERCENT, FRACTION]) {
+    const [was, is] = [counter.exec(before), counter.exec(after)];
+    if (was && is) return was[2] === is[2] && Number(was[1]) <= Number(is[1]);
+  }
+  return BAR.test(before) && BAR.test(after);
 }

@@ -21,6 +21,8 @@ export interface Ending {
   readonly exit_code: number;
   /** Why it was stopped; null: it ended by itself. */
   readonly stopped: string | null;
+  /** What it had started, was running when it ended by itself, and was stopped: commands, or `a program`. */
+  readonly left: readonly string[];
 }
 
 /** Time in which a stopped command may end by itself, and in which the rest of its output is read. */
@@ -34,9 +36,11 @@ export class RunningCommand {
   readonly ended: Promise<Ending>;
   ending: Ending | null = null;
   readonly #child: Deno.ChildProcess;
+  /** The arguments as one text. */
+  readonly #words: string;
   readonly #readers: ReadableStreamDefaultReader<Uint8Array>[] = [];
   readonly #input: WritableStreamDefaultWriter<Uint8Array> | null;
-  readonly #kill: (signal: Deno.Signal) => void;
+  readonly #signals: (signal: Deno.Signal) => Promise<boolean>;
   readonly #killAll = (): void => this.#kill("SIGKILL");
   #stopped: string | null = null;
   readonly #timers: Timer[] = [];
@@ -44,6 +48,7 @@ export class RunningCommand {
   /** @throws when the program cannot be started. */
   constructor({ path, args, cwd, env, has_input, max_output_bytes, shell }: Program) {
     this.output = new CommandOutput(max_output_bytes);
+    this.#words = args.join(" ").trim();
     this.#child = new Deno.Command(path, {
       args: [...args],
       cwd,
@@ -55,7 +60,7 @@ export class RunningCommand {
       stderr: "piped",
     }).spawn();
     this.#input = has_input ? this.#child.stdin.getWriter() : null;
-    this.#kill = groupKiller(this.#child, shell, env);
+    this.#signals = groupKiller(this.#child, shell, env);
     globalThis.addEventListener("unload", this.#killAll); // the program exits without the end of the run
     const read = [this.#child.stdout, this.#child.stderr].map((stream) => this.#read(stream));
     this.ended = this.#end(read);
@@ -86,6 +91,10 @@ export class RunningCommand {
     this.#timers.push(setTimeout(() => this.stop(reason), ms));
   }
 
+  #kill(signal: Deno.Signal): void {
+    void this.#signals(signal); // it never rejects
+  }
+
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
     const reader = stream.getReader();
     this.#readers.push(reader);
@@ -103,6 +112,7 @@ export class RunningCommand {
   async #end(read: Promise<void>[]): Promise<Ending> {
     const { code } = await this.#child.status;
     for (const timer of this.#timers) clearTimeout(timer);
+    const left = this.#stopped === null ? await this.#running() : [];
     this.#killAll(); // what it has started
     globalThis.removeEventListener("unload", this.#killAll);
     const all = Promise.all(read);
@@ -112,27 +122,66 @@ export class RunningCommand {
     clearTimeout(timer);
     for (const reader of this.#readers) await reader.cancel().catch(() => {}); // it has ended
     this.closeInput();
-    return this.ending = { exit_code: code, stopped: this.#stopped };
+    return this.ending = { exit_code: code, stopped: this.#stopped, left };
+  }
+
+  /** Resolves to the programs of the group that are running: their commands, or `a program`. */
+  async #running(): Promise<string[]> {
+    if (!await this.#signals("SIGCONT")) return []; // which changes nothing: they are about to be stopped
+    const commands = await commandsOfGroup(this.#child.pid).catch(() => null);
+    if (commands === null) return ["a program"];
+    const others = commands.filter((command) => !command.endsWith(this.#words)); // which is a subshell
+    return commands.length > 0 && others.length === 0 ? ["a part of the command"] : others.map(shortened);
   }
 }
 
-/** Returns a function that sends a signal to a program and all that it started. */
+/** Maximum characters of a command that is named. */
+const MAX_NAME_CHARS = 60;
+
+function shortened(command: string): string {
+  const line = command.replace(/[^\P{Cc}]+/gu, " ");
+  return line.length > MAX_NAME_CHARS ? `${line.slice(0, MAX_NAME_CHARS).toWellFormed()}…` : line;
+}
+
+/** Resolves to the commands of a group's running programs. @throws where there is no `/proc` to read. */
+async function commandsOfGroup(group: number): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { name } of Deno.readDir("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const stat = await Deno.readTextFile(`/proc/${name}/stat`);
+      const [state, , pgrp] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      if (Number(pgrp) !== group || state === "Z" || state === "X") continue;
+      const command = (await Deno.readTextFile(`/proc/${name}/cmdline`)).replaceAll("\0", " ").trim();
+      found.push(command);
+    } catch {
+      // it has ended
+    }
+  }
+  return found;
+}
+
+/**
+ * Returns a function that sends a signal to a program and all that it started, and resolves to whether any of
+ * them is there. It is sent at once where there is `Deno.kill`.
+ */
 function groupKiller(
   child: Deno.ChildProcess,
   shell: string | null,
   env: Record<string, string>,
-): (signal: Deno.Signal) => void {
+): (signal: Deno.Signal) => Promise<boolean> {
   return (signal) => {
     try {
       Deno.kill(-child.pid, signal);
+      return Promise.resolve(true);
     } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return; // all have ended
+      if (error instanceof Deno.errors.NotFound) return Promise.resolve(false); // all have ended
       try {
         child.kill(signal); // a sandbox has no Deno.kill
       } catch {
         // the program has ended
       }
-      if (shell !== null) void killWith(shell, env, child.pid, signal);
+      return shell === null ? Promise.resolve(false) : killWith(shell, env, child.pid, signal);
     }
   };
 }
@@ -142,10 +191,10 @@ async function killWith(
   env: Record<string, string>,
   group: number,
   signal: Deno.Signal,
-): Promise<void> {
+): Promise<boolean> {
   const args = ["-c", `kill -${signal.slice(3)} -- -${group}`];
   try {
-    await new Deno.Command(shell, {
+    const { success } = await new Deno.Command(shell, {
       args,
       env,
       clearEnv: true,
@@ -154,7 +203,8 @@ async function killWith(
       stderr: "null",
     })
       .output();
+    return success;
   } catch {
-    // the shell cannot be started; the program itself was stopped
+    return false; // the shell cannot be started; the program itself was stopped
   }
 }

@@ -62,7 +62,7 @@ Deno.test("bash runs a command in the folder, with both streams in order and its
     assertMatch(await call("bash", { command: "nonsense_program" }), /^!.*not found\n\(exit code 127\)$/);
     assertEquals(
       await call("bash", { command: "printf '\\033[31mred\\033[0m\\n10%%\\r20%%\\n'" }),
-      "red\n20%\n(exit code 0)",
+      "red\n20%\n[progress: 1 earlier state left out; read output:5 to see all]\n(exit code 0)",
     );
   }));
 
@@ -134,9 +134,21 @@ Deno.test("an endless output is kept up to its limit, and its end is shown", () 
 Deno.test("a command ends when its program exits; what it left behind is stopped", () =>
   withShell(async ({ call, folder }) => {
     const result = await call("bash", { command: "(sleep 300; touch late) & echo $! > pid; echo done" });
-    assertEquals(result, "done\n(exit code 0)");
+    assertStringIncludes(result, "done\n(exit code 0; still running, so stopped with it: ");
     await ended(await Deno.readTextFile(`${folder}/pid`));
     await assertRejects(() => Deno.stat(`${folder}/late`), Deno.errors.NotFound); // the call did not wait for it
+  }));
+
+Deno.test("all that is still running is named, and a command that failed says it too", () =>
+  withShell(async ({ call }) => {
+    const command = "(exec -a one sleep 300) & sleep 301 & sleep 302 & sleep 303 & true & " +
+      'until [ "$(pgrep -cg $$ sleep)" = 4 ]; do :; done; exit 3';
+    const result = await call("bash", { command });
+    assertMatch(
+      result,
+      /^!\(exit code 3; still running, so stopped with it: (?:\S+ 30\d, ){2}\S+ 30\d and 1 more;/,
+    );
+    assertEquals(await call("bash", { command: "sleep 0 & wait; echo done" }), "done\n(exit code 0)");
   }));
 
 Deno.test("a command that leaves its group and holds the output does not hold the call", () =>
