@@ -150,7 +150,8 @@ export function ToolCall(fields: unknown): ToolCall {
 function parseArguments(text: string): unknown {
   if (text.trim() === "") return {};
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    return typeof value === "string" ? JSON.parse(value) : value; // some models write JSON as JSON text
   } catch {
     return undefined; // reported as invalid_arguments
   }

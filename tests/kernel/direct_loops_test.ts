@@ -186,3 +186,15 @@ Deno.test("a result that a loop adds without waiting is in its next request", as
     assertEquals([view, sent.map(({ content }) => content), warnings], [view, ["A", "B"], []]);
   }
 });
+
+Deno.test("a loop that emits no events and checks no input calls the tool with the declared types", async () => {
+  const inputs: unknown[] = [];
+  const { run, data } = direct({
+    providers: [[calls(["work", { limit: "20", on: null }]), "done"]],
+    tools: [tool("work", (input) => void inputs.push(input), {
+      input_schema: { type: "object", properties: { limit: { type: "integer" }, on: { type: "boolean" } } },
+    })],
+  });
+  await run();
+  assertEquals([inputs, data("tool:pre")[0]!.tool_input], [[{ limit: 20 }], { limit: 20 }]);
+});

@@ -290,6 +290,33 @@ Deno.test("an invalid input does not run, and the model gets the problems", asyn
   assertEquals(brief(messages())[2], ["tool", `Error: ${error.msg}`]);
 });
 
+Deno.test("hooks, the question, the log and the tool get an input as its schema declares it", async () => {
+  const received: unknown[] = [];
+  const list = { type: "array", items: { type: "object", properties: { n: { type: "integer" } } } };
+  const { run, data } = kit({
+    providers: [[calls(["t", { list: '[{"n":"1"}]', limit: "20", path: null }]), "done"]],
+    tools: [tool("t", (input) => received.push(input), {
+      input_schema: {
+        type: "object",
+        properties: { list, limit: { type: "integer" }, path: { type: "string" } },
+      },
+    })],
+    hooks: [hook("tool:pre", (_event, { tool_input }) => {
+      received.push(tool_input);
+      return { action: "ask_user" };
+    })],
+    answers: [({ tool_input }) => {
+      received.push(tool_input);
+      return { decision: "allow" };
+    }],
+  });
+  await run();
+  received.push(...["tool:pre", "tool:post"].map((event) => data(event)[0]!.tool_input));
+  const { response } = data("provider:response")[0] as { response: { tool_calls: JsonObject[] } };
+  assertEquals(response.tool_calls[0]!.arguments, { list: '[{"n":"1"}]', limit: "20", path: null });
+  assertEquals(received, Array.from({ length: 5 }, () => ({ list: [{ n: 1 }], limit: 20 })));
+});
+
 Deno.test("the model gets an error for arguments that are not a JSON object", async () => {
   const provider = {
     ...new MockProvider(),

@@ -7,6 +7,7 @@ import { eventsWith } from "../../sdk/event_table.ts";
 import { isNoop } from "../../sdk/hook_chain.ts";
 import { isObject, jsonEqual, toFrozenObject, toPlain } from "../../sdk/json.ts";
 import { usageOfFailure } from "../../sdk/llm_errors.ts";
+import { readToolInput } from "../../sdk/loop/tool_input_reading.ts";
 import { Usage } from "../../sdk/messages.ts";
 import { withoutImages } from "../../sdk/result_content.ts";
 import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../../sdk/types.ts";
@@ -135,13 +136,16 @@ export class TurnTracker {
       turn.add(typeof id === "string" ? id : this.#session.host.newId("call"), String(name), input ?? {});
     call.gate = "pending";
     if (typeof name === "string" && name !== "") call.name = name; // the gate decides about this name
-    const whole = typeof id === "string" && input !== undefined ? data : {
+    const tool = this.#mounts.toolNamed(call.name);
+    // before the gate, so that hooks, approvals and the log have the input with which the tool is called
+    const tool_input = readToolInput(tool?.input_schema, input ?? call.requested_input);
+    const whole = typeof id === "string" && tool_input === input ? data : {
       ...data,
       tool_name: name ?? call.name,
       tool_call_id: call.id,
-      tool_input: input ?? call.requested_input,
+      tool_input,
     };
-    return call.payload = withDeclared(whole, this.#mounts.toolNamed(call.name));
+    return call.payload = withDeclared(whole, tool);
   }
 
   /**

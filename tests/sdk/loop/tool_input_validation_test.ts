@@ -1,7 +1,7 @@
 import process from "node:process";
 import { Validator } from "@cfworker/json-schema";
 import { assertEquals } from "../../assert.ts";
-import { isValidBySimpleSchema } from "../../../src/sdk/loop/tool_input_validation.ts";
+import { isValidBySimpleSchema } from "../../../src/sdk/loop/simple_schema.ts";
 import { schemaProblems } from "../../../src/sdk/loop/tool_input_validation.ts";
 import type { JsonObject } from "../../../src/sdk/types.ts";
 
