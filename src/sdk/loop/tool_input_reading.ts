@@ -51,14 +51,19 @@ class Reading {
     let read = items;
     for (const { prefixItems, items: rule } of this.#partsFor(schema, items, depth)) {
       const first = Array.isArray(prefixItems) ? prefixItems : [];
-      read = unchanged(read, read.map((item, at) => this.read(at < first.length ? first[at] : rule, item, depth + 1)));
+      read = unchanged(
+        read,
+        read.map((item, at) => this.read(at < first.length ? first[at] : rule, item, depth + 1)),
+      );
     }
     return read;
   }
 
   #readFields(schema: unknown, fields: JsonObject, depth: number): JsonObject {
     let read = fields;
-    for (const { properties, additionalProperties: others, required } of this.#partsFor(schema, fields, depth)) {
+    for (
+      const { properties, additionalProperties: others, required } of this.#partsFor(schema, fields, depth)
+    ) {
       const known = isObject(properties) ? properties : {};
       const isRequired = (name: string) => Array.isArray(required) && required.includes(name);
       for (const name of Object.keys(read)) {
@@ -92,7 +97,11 @@ class Reading {
     const own = this.#resolved(schema, depth);
     if (own === null) return null;
     const { type, enum: choices } = own;
-    let types: Types = typeof type === "string" ? new Set([type]) : Array.isArray(type) ? new Set(type) : null;
+    let types: Types = typeof type === "string"
+      ? new Set([type])
+      : Array.isArray(type)
+      ? new Set(type)
+      : null;
     if (Array.isArray(choices)) types = both(types, new Set(choices.map(typeOf)));
     if (own.const !== undefined) types = both(types, new Set([typeOf(own.const)]));
     for (const alternatives of [listOf(own.anyOf), listOf(own.oneOf)]) {
@@ -130,7 +139,10 @@ function both(one: Types, other: Types): Types {
   if (one === null || other === null) return one ?? other;
   const has = (types: ReadonlySet<unknown>, type: unknown) =>
     types.has(type) || type === "integer" && types.has("number");
-  return new Set([...[...one].filter((type) => has(other, type)), ...[...other].filter((type) => has(one, type))]);
+  return new Set([
+    ...[...one].filter((type) => has(other, type)),
+    ...[...other].filter((type) => has(one, type)),
+  ]);
 }
 
 function typeOf(value: unknown): string {
