@@ -87,6 +87,10 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
+const ESCAPES =
+  // deno-lint-ignore no-control-regex -- escape sequences begin with a control character
+  /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
+
 /**
  * Returns a text without what moves a terminal's cursor or changes its colours. What follows a carriage
  * return is a line of its own, except that of a progress bar only the last state stays.
@@ -95,11 +99,7 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
  */
 function cleaned(text: string): { text: string; updates: number } {
   let updates = 0;
-  // deno-lint-ignore no-control-regex -- escape sequences begin with a control character
-  const plain = text.replace(
-    /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g,
-    "",
-  );
+  const plain = text.replace(ESCAPES, "");
   const lines = plain.split("\n").map((line) => {
     if (!line.includes("\r")) return line;
     const [first = "", ...others] = line.replace(/\r+$/, "").split("\r");
