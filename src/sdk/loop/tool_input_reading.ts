@@ -79,7 +79,7 @@ class Reading {
     return read;
   }
 
-  /** Returns the schemas that apply to an object or a list; of alternatives only the one that fits its type. */
+  /** Returns the schemas that apply to an object or a list; of alternatives the one that fits its type. */
   #partsFor(schema: unknown, value: unknown, depth: number): JsonObject[] {
     const own = this.#resolved(schema, depth);
     if (own === null) return [];
