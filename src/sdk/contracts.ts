@@ -263,7 +263,7 @@ export interface Coordinator {
   readonly permissions: GrantedPermissions;
   /**
    * State of modules that lasts from run to run: JSON, 64 KiB per session. Assigning a top-level key saves it
-   * with the log.
+   * with the log. Keys that begin with `shared:` go to sub-agents, and come back, where they are missing.
    */
   readonly session_state: JsonObject;
   /** Time of the session; simulated in tests, recorded in replays. */

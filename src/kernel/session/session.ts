@@ -79,6 +79,11 @@ export class Session {
     return this.#session.state.snapshot();
   }
 
+  /** Takes over the shared keys of a sub-agent's state that this session lacks. */
+  addSharedState(state: JsonObject): void {
+    this.#session.state.addShared(state);
+  }
+
   /** Whether the orchestrator supports `resume`. */
   get resumable(): boolean {
     return this.#parts.mounts.orchestrator?.resumable === true;

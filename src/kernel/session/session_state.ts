@@ -1,6 +1,18 @@
 /** `coordinator.session_state`: data that modules keep between runs, and which of its keys were assigned. */
 import { type JsonObject, toPlain } from "../../sdk/json.ts";
 
+/** Begin of the keys that a session shares with its sub-agents. */
+const SHARED = "shared:";
+
+function sharedOf(state: JsonObject): [string, JsonObject[string]][] {
+  return Object.entries(state).filter(([key]) => key.startsWith(SHARED));
+}
+
+/** Returns the state of a sub-agent with the shared keys of its parent's that it lacks. */
+export function withShared(state: JsonObject, parent: JsonObject): JsonObject {
+  return { ...Object.fromEntries(sharedOf(parent)), ...state };
+}
+
 /**
  * The state of one session, and the proxy handler of its view. Modules receive `view`; assigning a top-level
  * key marks the key as changed.
@@ -58,6 +70,15 @@ export class SessionState implements ProxyHandler<JsonObject> {
     for (const key of this.#dirty) changes[key] = toPlain(this.#values[key] ?? null);
     this.#dirty = null;
     return changes;
+  }
+
+  /** Assigns the shared keys of a sub-agent's state that this one lacks, as far as there is room. */
+  addShared(state: JsonObject): void {
+    try {
+      for (const [key, value] of sharedOf(state)) if (!Object.hasOwn(this.#values, key)) this.#assign(key, value);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error; // the state is full
+    }
   }
 
   /** Returns a copy of the whole state. */

@@ -7,6 +7,7 @@ import { untilAborted } from "../../sdk/abortable.ts";
 import type { HostClock } from "../../kernel/host.ts";
 import { type Mounts, withForeign } from "../../kernel/mounting/mounts.ts";
 import { Session } from "../../kernel/session/session.ts";
+import { withShared } from "../../kernel/session/session_state.ts";
 import { count } from "../../sdk/run_counters.ts";
 import { combineLimits } from "../../policy/limits.ts";
 import { CancellationToken } from "../../sdk/cancellation.ts";
@@ -16,7 +17,7 @@ import type { ResumeSession, SpawnRequest, SpawnResult, SpawnSession } from "../
 import { checkTokenBudget, limitReached, runChildTurn } from "./turn.ts";
 import type { AgentPlans, RunnablePlan } from "../ports.ts";
 import { type HostedRun, SessionHost } from "../run/session_host.ts";
-import type { AgentInput } from "../types.ts";
+import type { AgentInput, InitialState } from "../types.ts";
 import { type EndedChild, initialState, lastRunOf, type PlannedChild } from "../storage/session_store.ts";
 import {
   type Parent,
@@ -176,11 +177,13 @@ export class Spawner {
     const before = usage.counters.turn_count;
     const started: StartedTurn = {};
     const host = this.#makeHost(planned, usage, started, () => child);
-    const child = this.#makeChild(parent, planned, usage, host);
+    const state = initialState(saved);
+    const initial = { ...state, session_state: withShared(state.session_state, session.session_state) };
+    const child = this.#makeChild(parent, planned, usage, { host, initial });
     if (saved) this.#run.projection.continueFrom(session_id, saved);
     const ended = Promise.withResolvers<void>();
     const running = this.#running ??= new Map();
-    const input = () => inputOf(planned, started, child.mounts);
+    const input = () => inputOf(planned, started, initial, child.mounts);
     running.set(child, { ended: ended.promise, input });
     try {
       await session.emit(saved ? "task:agent_resumed" : "task:agent_spawned", event_data);
@@ -188,6 +191,7 @@ export class Spawner {
         runChildTurn(session, child, instruction)
       );
       if (was_initialised) {
+        session.addSharedState(child.session_state);
         await this.#run.saveSession({
           ...planned,
           parent_id: session.session_id,
@@ -226,9 +230,9 @@ export class Spawner {
 
   #makeChild(
     parent: Parent,
-    { session_id, ready, limited, saved }: PlannedChild,
+    { session_id, ready, limited }: PlannedChild,
     usage: Usage,
-    host: SessionHost,
+    { host, initial }: { host: SessionHost; initial: InitialState },
   ): Session {
     const { limits } = this.#run;
     const limitGuard = limited ? childRunLimits(parent.limitGuard, ready, host.clock) : parent.limitGuard;
@@ -241,7 +245,7 @@ export class Spawner {
       limits,
       session_id,
       parent_id: parent.session.session_id,
-      ...initialState(saved),
+      ...initial,
       cancellation: new CancellationToken(),
       capabilities: this.#capabilities(ready, (agents) => ({
         session: child,
@@ -258,8 +262,9 @@ export class Spawner {
 
 /** Returns the stored input of a sub-agent's turn, also with what modules mounted after it was accepted. */
 function inputOf(
-  { session_id, ready, limited, saved }: PlannedChild,
+  { session_id, ready, limited }: PlannedChild,
   { surface, turn_id }: StartedTurn,
+  initial: InitialState,
   mounts: Mounts,
 ): AgentInput | null {
   if (surface === undefined || turn_id === undefined) return null;
@@ -268,7 +273,7 @@ function inputOf(
     turn_id,
     plan: ready.compiled.written,
     limited,
-    ...initialState(saved),
+    ...initial,
     surface: withForeign(surface, mounts),
   };
 }

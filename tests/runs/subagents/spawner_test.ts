@@ -381,6 +381,35 @@ Deno.test("session.resume continues a sub-agent of this session, and nothing els
   ]);
 });
 
+Deno.test("shared keys of session_state go to sub-agents, and come back where the parent lacks them", async () => {
+  const seen: JsonObject[] = [];
+  const noting: Module["mount"] = (coordinator) =>
+    coordinator.mount("tools", {
+      name: "calculator",
+      description: "Notes",
+      execute() {
+        const { session_state: state, parent_id } = coordinator;
+        seen.push(Object.fromEntries(Object.entries(state).filter(([key]) => key.startsWith("shared:"))));
+        state["shared:both"] = parent_id === null ? "parent" : "child";
+        state[parent_id === null ? "shared:parent" : "shared:child"] = 1;
+        state.own = 1;
+        return Promise.resolve(null);
+      },
+    } as Tool);
+  const kit = agentsKit({ modules: { "tool-calculator": noting } });
+  const { run } = await kit.run(
+    planOf([sum(), ASK_HELPER, sum(), "done"], { helper: { providers: [script(sum(), sum(), "done")] } }),
+  );
+  assertEquals([run.status, seen], ["completed", [
+    {},
+    { "shared:both": "parent", "shared:parent": 1 },
+    { "shared:both": "child", "shared:parent": 1, "shared:child": 1 },
+    { "shared:both": "parent", "shared:parent": 1, "shared:child": 1 },
+  ]]);
+  const { value } = kit.memory.get("session", run.session_id)!;
+  assertEquals((value.session_state as JsonObject)["shared:child"], 1);
+});
+
 Deno.test("the model_role of an overlay is resolved by a module: the first role that it knows, after preferences", async () => {
   const roles: string[] = [];
   const resolving: Module["mount"] = (coordinator) => {
