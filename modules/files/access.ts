@@ -42,6 +42,8 @@ export interface AppliedChange {
   readonly real: string;
   /** Its bytes; null: it is deleted, if it is there. */
   readonly after: Uint8Array | null;
+  /** Bytes of the file that is replaced or deleted; null: no file, or a link. Default: any. */
+  readonly before?: Uint8Array | null;
   /** Real path of the file or link that is moved here, with its bytes. */
   readonly from?: string;
   /** Mode; default: the one of the file that is replaced. */
@@ -207,6 +209,7 @@ export class FileAccess {
       }
       for (const [index, change] of changes.entries()) {
         path = change.path;
+        await checkStill(change);
         await work.exchange(change.real, staged[index], change.from !== undefined);
       }
     } catch (error) {
@@ -330,6 +333,15 @@ class AppliedWork {
   async finish(): Promise<void> {
     await removeAll(this.#replaced);
   }
+}
+
+/** @throws {FileError} when another program has changed a file since its change was worked out. */
+async function checkStill({ path, real, before }: AppliedChange): Promise<void> {
+  const info = before === undefined ? null : await infoOf(real);
+  if (!info?.isFile) return; // what is gone is not lost by the change
+  const bytes = before && before.length === info.size ? await Deno.readFile(real) : null;
+  if (before && bytes?.every((byte, at) => byte === before[at])) return;
+  throw new FileError(`${path} was changed by another program just now: read it again`);
 }
 
 async function removeAll(paths: readonly string[]): Promise<void> {

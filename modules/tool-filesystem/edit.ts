@@ -91,7 +91,7 @@ export function writeTool(writing: Writing): Tool {
   return {
     ...defineTool({
       name: "write",
-      description: "Create a file, or replace all of it. Use edit to change parts of a file.",
+      description: "Create a file, or replace all of one that was read. Use edit to change parts of a file.",
       input: {
         type: "object",
         properties: {
@@ -109,7 +109,7 @@ export function writeTool(writing: Writing): Tool {
   };
 }
 
-async function planEdit({ access, seen }: Writing, path: string, input: EditInput): Promise<PlannedChanges> {
+async function planEdit({ access, known }: Writing, path: string, input: EditInput): Promise<PlannedChanges> {
   const edits = [...input.edits ?? []];
   const { old_string, new_string, replace_all } = input;
   if (old_string !== undefined && new_string !== undefined) {
@@ -117,11 +117,11 @@ async function planEdit({ access, seen }: Writing, path: string, input: EditInpu
   }
   if (edits.length === 0) throw new FileError("edits is required: a list of { old_string, new_string }");
   await access.writable(path);
-  const { file, bytes, info, real } = await readText(access, path);
-  seen.check(real, info, path);
+  const { file, bytes, real } = await readText(access, path);
+  const isKnown = await known.checkUnchanged(real, bytes, path);
   const after = await edited(file, edits, path);
   return {
-    changes: [{ path, real, before: bytes, after: bytesOf(after, path) }],
+    changes: [{ path, real, before: bytes, after: bytesOf(after, path), isKnown }],
     done: [await doneTo(`Edited ${access.display(real)}`, file.lines, after.lines)],
   };
 }
@@ -244,7 +244,7 @@ class EditedText {
 
 /** Works out what `write` does. @throws {FileError} */
 export async function planWrite(
-  { access, seen }: Writing,
+  { access, known }: Writing,
   path: string,
   content: string,
 ): Promise<PlannedChanges> {
@@ -256,7 +256,7 @@ export async function planWrite(
     );
   }
   const old = target.info === null ? null : await readText(access, path);
-  if (old) seen.check(target.path, old.info, path);
+  if (old) await known.checkKnown(target.path, old.bytes, path);
   const after = old ? await rewritten(old.file, content) : newTextFile(content);
   const lines = after.lines.length - (after.lines.at(-1) === "" ? 1 : 0);
   const format = old ? formatOf(after) : "";
@@ -264,7 +264,9 @@ export async function planWrite(
     format && `; ${format}`
   })`;
   return {
-    changes: [{ path, real: target.path, before: old?.bytes ?? null, after: bytesOf(after, path) }],
+    changes: [
+      { path, real: target.path, before: old?.bytes ?? null, after: bytesOf(after, path), isKnown: true },
+    ],
     done: [{ ...await doneTo(said, old?.file.lines, after.lines), numbered: [] }], // the model wrote all of it
   };
 }

@@ -2,9 +2,10 @@
 import { FileAccess } from "../files/access.ts";
 import { editTool, writeTool } from "./edit.ts";
 import { globTool, listTool } from "./list.ts";
+import { KnownFiles } from "./known_files.ts";
 import { applyPatchTool } from "./patch.ts";
 import { readTool } from "./read.ts";
-import { ChangeQueue, type FileSettings, SeenFiles, type Writing } from "./shared.ts";
+import { ChangeQueue, type FileSettings, type Writing } from "./shared.ts";
 import {
   type Coordinator,
   type JsonObject,
@@ -68,10 +69,10 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
     );
   }
   const access = new FileAccess(permissions, settings.root);
-  const seen = new SeenFiles();
-  const tools = [readTool(access, settings, seen, coordinator), listTool(access), globTool(access)];
+  const known = new KnownFiles(coordinator);
+  const tools = [readTool(access, settings, known, coordinator), listTool(access), globTool(access)];
   if (!isNothing(permissions.write)) {
-    tools.push(...writingTools({ coordinator, access, seen, queue: new ChangeQueue() }, settings));
+    tools.push(...writingTools({ coordinator, access, known, queue: new ChangeQueue() }, settings));
   }
   for (const tool of tools) await coordinator.mount("tools", tool, tool.name);
   return { name: module.id, version: module.version, provides: tools.map(({ name }) => name) };

@@ -202,14 +202,14 @@ async function planDelete(writing: Writing, path: string): Promise<PlannedChange
 }
 
 async function planUpdate(writing: Writing, { path, chunks, move_to }: Update): Promise<PlannedChanges> {
-  const { access, seen } = writing;
+  const { access, known } = writing;
   if (chunks.length === 0) {
     if (move_to === undefined) throw new FileError(`The patch changes nothing in ${path}`);
     return await planMove(writing, path, move_to, null);
   }
   await access.writable(path);
-  const { file, bytes, info, real } = await readText(access, path);
-  seen.check(real, info, path);
+  const { file, bytes, real } = await readText(access, path);
+  const isKnown = await known.checkUnchanged(real, bytes, path);
   const now = await updated(file, chunks, path);
   const after = bytesOf(now, path);
   if (move_to !== undefined) {
@@ -217,7 +217,7 @@ async function planUpdate(writing: Writing, { path, chunks, move_to }: Update): 
     return { changes, done: [await doneTo(moved!.sentence, file.lines, now.lines)] };
   }
   return {
-    changes: [{ path, real, before: bytes, after }],
+    changes: [{ path, real, before: bytes, after, isKnown }],
     done: [await doneTo(`Edited ${access.display(real)}`, file.lines, now.lines)],
   };
 }
@@ -229,7 +229,7 @@ async function planMove(
   move_to: string,
   after: Uint8Array | null,
 ): Promise<PlannedChanges> {
-  const { access } = writing;
+  const { access, known } = writing;
   const from = await readEntry(writing, path);
   if (from.isLink && after !== null) {
     throw new FileError(`${path} is a link: change the file that it leads to, or move it without changes`);
@@ -239,11 +239,13 @@ async function planMove(
   if (to.path === from.real || over && isSameFile(over.info, from.info)) {
     throw new FileError(`${move_to} is ${path} itself: leave out *** Move to`);
   }
+  if (over?.before) await known.checkKnown(over.real, over.before, move_to);
   const { mode } = from.info;
   const moved = {
     path: move_to,
     real: to.path,
     before: over?.before ?? null,
+    isKnown: from.isKnown,
     isLink: from.isLink || over?.isLink === true,
     ...(after === null
       ? { after: from.before, from: from.real }

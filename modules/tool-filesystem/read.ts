@@ -4,7 +4,8 @@ import { FileError, readUpTo } from "../files/access.ts";
 import { decodeText, UTF_8 } from "../files/encoding.ts";
 import { numberedLine } from "../files/line_changes.ts";
 import { notText, separatorOf } from "../files/text_file.ts";
-import { fileFailure, type FileSettings, MAX_EDITED_BYTES, pathOf, type SeenFiles } from "./shared.ts";
+import { fileFailure, type FileSettings, MAX_EDITED_BYTES, pathOf } from "./shared.ts";
+import type { KnownFiles } from "./known_files.ts";
 import { listFolder, nearNames } from "./list.ts";
 import {
   type Coordinator,
@@ -24,7 +25,7 @@ const CHUNK_BYTES = 256 * 1024;
 export function readTool(
   access: FileAccess,
   settings: FileSettings,
-  seen: SeenFiles,
+  known: KnownFiles,
   coordinator: Coordinator,
 ): Tool {
   return defineTool({
@@ -55,7 +56,7 @@ export function readTool(
             : error;
         });
         if (found.info.isDirectory) return await listFolder(access, found.path);
-        return await readFile(access, path, { offset: 1, ...input }, settings, seen, call?.signal);
+        return await readFile(access, path, { offset: 1, ...input }, settings, known, call?.signal);
       } catch (error) {
         return fileFailure(error);
       }
@@ -97,13 +98,13 @@ async function readFile(
   path: string,
   wanted: Wanted,
   settings: FileSettings,
-  seen: SeenFiles,
+  known: KnownFiles,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
   const { file, checked } = await access.open(path);
   try {
     const head = await readUpTo(file, MAX_EDITED_BYTES);
-    if (imageBlock(head.bytes.subarray(0, 12))) return await imageOf(access, path, checked);
+    if (imageBlock(head.bytes.subarray(0, 12))) return await imageOf(access, path, checked, known);
     const decoded = await decodeText(head.bytes, !head.isWhole);
     if (decoded === null) throw notText(path, Math.max(checked.info.size, head.bytes.length));
     const { text, encoding: { name } } = decoded;
@@ -117,7 +118,7 @@ async function readFile(
       if (part.isWhole || read >= MAX_COUNTED_BYTES) break;
     }
     lines.isCut = !part.isWhole;
-    seen.note(checked.path, checked.info);
+    if (head.isWhole) await known.add(checked.path, head.bytes);
     return lines.text(path, [
       ...name === UTF_8.name ? [] : [`encoded as ${name}`],
       ...head.isWhole ? [] : [`\ufffd may stand for bytes that are not ${name}`],
@@ -203,7 +204,12 @@ class LineWindow {
   }
 }
 
-async function imageOf(access: FileAccess, path: string, { info }: CheckedFile): Promise<ToolResult> {
+async function imageOf(
+  access: FileAccess,
+  path: string,
+  { info, path: real }: CheckedFile,
+  known: KnownFiles,
+): Promise<ToolResult> {
   if (info.size > MAX_IMAGE_BYTES) {
     throw new FileError(
       `${path} is an image of ${info.size} bytes; at most ${MAX_IMAGE_BYTES} can be shown: make it smaller`,
@@ -212,6 +218,7 @@ async function imageOf(access: FileAccess, path: string, { info }: CheckedFile):
   const { bytes } = await access.read(path, MAX_IMAGE_BYTES);
   const image = imageBlock(bytes);
   if (!image) throw new FileError(`${path} changed while it was read`);
+  await known.add(real, bytes);
   const output = `${path}: ${image.source.media_type}, ${bytes.length} bytes`;
   return ToolResult({ output, content: [{ type: "text", text: output }, image] });
 }

@@ -2,6 +2,7 @@
 import { type AppliedChange, type FileAccess, FileError } from "../files/access.ts";
 import { type ShownChange, shownChange } from "../files/line_changes.ts";
 import { parseTextFile, type TextFile } from "../files/text_file.ts";
+import type { KnownFiles } from "./known_files.ts";
 import { type Coordinator, type JsonObject, toolFailure, ToolResult } from "preamp/base";
 
 /** Settings of the module, with defaults filled in. */
@@ -17,36 +18,11 @@ export interface FileSettings {
 /** Bytes of a file that can be edited or replaced. */
 export const MAX_EDITED_BYTES = 32 * 1024 * 1024;
 
-/** The identities of files as the model last saw them. */
-export class SeenFiles {
-  readonly #seen = new Map<string, string>();
-
-  /** Notes that the model has seen, or written, this state of a file. */
-  note(path: string, info: Deno.FileInfo): void {
-    this.#seen.set(path, identityOf(info));
-  }
-
-  /** @throws {FileError} when the model read the file, and it has changed since. */
-  check(path: string, info: Deno.FileInfo, shown: string): void {
-    const known = this.#seen.get(path);
-    if (known === undefined || known === identityOf(info)) return;
-    throw new FileError(`${shown} has changed since it was read: read it again`);
-  }
-
-  forget(path: string): void {
-    this.#seen.delete(path);
-  }
-}
-
-function identityOf({ ino, size, mtime }: Deno.FileInfo): string {
-  return `${ino} ${size} ${mtime?.getTime()}`;
-}
-
 /** What the tools that write share. */
 export interface Writing {
   readonly coordinator: Coordinator;
   readonly access: FileAccess;
-  readonly seen: SeenFiles;
+  readonly known: KnownFiles;
   readonly queue: ChangeQueue;
 }
 
@@ -86,28 +62,29 @@ export async function readText(
 /** A file of any bytes, or a link itself, which has no bytes. */
 export type Entry =
   & Pick<FileChange, "path" | "real">
-  & { readonly info: Deno.FileInfo }
+  & { readonly info: Deno.FileInfo; readonly isKnown: boolean }
   & (
     | { readonly isLink: true; readonly before: null }
     | { readonly isLink: false; readonly before: Uint8Array }
   );
 
 /** Reads a file or a link to delete, move or replace it. @throws {FileError} when it is missing. */
-export async function readEntry({ access, seen }: Writing, path: string): Promise<Entry> {
+export async function readEntry({ access, known }: Writing, path: string): Promise<Entry> {
   const { path: real, info } = await access.entry(path);
   if (info === null) throw new FileError(`${path} does not exist`);
-  if (info.isSymlink) return { path, real, info, isLink: true, before: null };
+  if (info.isSymlink) return { path, real, info, isLink: true, before: null, isKnown: false };
   const { bytes, checked } = await access.read(path, MAX_EDITED_BYTES);
-  seen.check(real, checked.info, path);
-  return { path, real, info: checked.info, isLink: false, before: bytes };
+  const isKnown = await known.checkUnchanged(real, bytes, path);
+  return { path, real, info: checked.info, isLink: false, before: bytes, isKnown };
 }
 
 /** A change of a file, with what undo needs. */
 export interface FileChange extends AppliedChange {
-  /** Bytes of the file that is there; null: none, or a link. */
   readonly before: Uint8Array | null;
   /** Whether a link itself is deleted, moved or replaced. */
   readonly isLink?: boolean;
+  /** Whether the model knows all of the new content. Default: false. */
+  readonly isKnown?: boolean;
 }
 
 /** Changes that are made together or not at all. */
@@ -133,7 +110,7 @@ export async function doneTo(
 
 /** Plans and makes the changes of a call, while no other call does. */
 export async function makeChanges(writing: Writing, plan: () => Promise<PlannedChanges>): Promise<unknown> {
-  const { coordinator, access, seen, queue } = writing;
+  const { coordinator, access, known, queue } = writing;
   try {
     return await queue.run(async () => {
       const { changes, done } = await plan();
@@ -143,9 +120,9 @@ export async function makeChanges(writing: Writing, plan: () => Promise<PlannedC
         if (refused !== null) notes.push(`${change.path} cannot be undone: ${refused}`);
       }
       await access.apply(changes);
-      for (const { real, after } of changes) {
-        if (after === null) seen.forget(real);
-        else seen.note(real, await Deno.lstat(real));
+      for (const { real, after, isKnown } of changes) {
+        if (after !== null && isKnown) await known.add(real, after);
+        else known.delete(real);
       }
       const note = notes.length === 0 ? "" : `\n(${notes.join("; ")})`;
       return ToolResult({

@@ -16,6 +16,11 @@ interface Call {
 }
 
 const write = (path: string, content: string): Call => ({ name: "write", arguments: { path, content } });
+/** The calls that replace a file: it must have been read. */
+const over = (path: string, content: string): Call[] => [
+  { name: "read", arguments: { path } },
+  write(path, content),
+];
 const edit = (path: string, old_string: string, new_string: string): Call => ({
   name: "edit",
   arguments: { path, old_string, new_string },
@@ -117,7 +122,7 @@ Deno.test("undo puts back edited, created and deleted files, newest change first
     await Deno.writeTextFile(`${folder}/a.txt`, "one");
     await Deno.writeFile(`${folder}/old.sh`, new TextEncoder().encode("old\n"), { mode: 0o750 });
     const first = await run(planOf(folder, [
-      write("a.txt", "two"),
+      ...over("a.txt", "two"),
       edit("a.txt", "two", "three"),
       write("new/b.txt", "b"),
     ]));
@@ -151,7 +156,9 @@ Deno.test("undo puts back edited, created and deleted files, newest change first
 Deno.test("undo leaves a file that was changed since, and can be tried again", () =>
   withServer(async ({ folder, run, undo, text }) => {
     await Deno.writeTextFile(`${folder}/a.txt`, "one");
-    const changed = await run(planOf(folder, [write("a.txt", "two"), write("a.txt", "3"), write("b", "b")]));
+    const changed = await run(
+      planOf(folder, [...over("a.txt", "two"), write("a.txt", "3"), write("b", "b")]),
+    );
     await Deno.writeTextFile(`${folder}/a.txt`, "mine");
     await Deno.remove(`${folder}/b`);
     const failed = { path: "project/a.txt", reason: "it was changed since" };
@@ -169,7 +176,7 @@ Deno.test("undo never writes through a link that replaced a folder or a file", (
   withServer(async ({ folder, path, run, undo }) => {
     await Deno.mkdir(`${folder}/sub`);
     await Deno.writeTextFile(`${folder}/sub/a.txt`, "before");
-    const changed = await run(planOf(folder, [write("sub/a.txt", "after"), write("b.txt", "b")]));
+    const changed = await run(planOf(folder, [...over("sub/a.txt", "after"), write("b.txt", "b")]));
     await Deno.rename(`${folder}/sub`, `${path}/outside`);
     await Deno.symlink(`${path}/outside`, `${folder}/sub`);
     await Deno.rename(`${folder}/b.txt`, `${folder}/c.txt`);
@@ -190,7 +197,7 @@ Deno.test("undo includes sub-agents; secrets in files are put back as they were"
     const secret = "sk-ant-REDACTED";
     await Deno.writeTextFile(`${folder}/.env`, `KEY=${secret}`);
     const agents = {
-      helper: { description: "Helps", providers: [scriptOf([write(".env", "KEY=")])] },
+      helper: { description: "Helps", providers: [scriptOf(over(".env", "KEY="))] },
     };
     const task = { name: "task", arguments: { agent: "helper", instruction: "Remove the key." } };
     const plan = planOf(folder, [task], {}, { agents });
@@ -205,7 +212,7 @@ Deno.test("beyond max_undo_bytes the result says so, and undo lists the file", (
   withServer(async ({ folder, send, run, undo, text }) => {
     await Deno.writeTextFile(`${folder}/small.txt`, "12");
     await Deno.writeTextFile(`${folder}/large.txt`, "1234567890");
-    const changed = await run(planOf(folder, [write("large.txt", "-"), write("small.txt", "-")]));
+    const changed = await run(planOf(folder, [...over("large.txt", "-"), ...over("small.txt", "-")]));
     const { data } = await bodyOf(
       await send(`GET /v1/sessions/${changed.session_id}/messages`),
       "MessageList",
@@ -232,7 +239,7 @@ Deno.test("a module keeps no file outside of what the plan lets it write", () =>
 Deno.test("no module takes the place of what keeps files, or stops an undo with what it kept", () =>
   withServer(async ({ folder, run, undo, text }) => {
     await Deno.writeTextFile(`${folder}/a.txt`, "one");
-    const calls = [write("a.txt", "two"), {
+    const calls = [...over("a.txt", "two"), {
       name: "lie",
       arguments: { path: `${folder}/b.txt`, before: "%" },
     }];
@@ -256,7 +263,7 @@ Deno.test("a running run is not undone; deleting a run or a session deletes what
     return (await store.list("file_change", { namespace: "local", limit: 10 })).records.length;
   };
   await withServer(async ({ folder, send, run }) => {
-    const plan = planOf(folder, [write("a.txt", "a")]);
+    const plan = planOf(folder, over("a.txt", "a"));
     const [first, second] = [await run(plan), await run(plan)];
     assertEquals(await kept(), 2);
     assertEquals((await send(`DELETE /v1/runs/${first.id}`)).status, 204);
@@ -289,7 +296,7 @@ Deno.test("preamp undo puts back the files of a stored run", async () => {
   assertEquals(none.code, EXIT.usage);
   assertMatch(none.stderr, /no run is stored; preamp run --session new and preamp chat store theirs/);
   await Deno.writeTextFile(`${path}/a.txt`, "one");
-  await Deno.writeTextFile(`${path}/plan.json`, JSON.stringify(planOf(path, [write("a.txt", "two")])));
+  await Deno.writeTextFile(`${path}/plan.json`, JSON.stringify(planOf(path, over("a.txt", "two"))));
   assertEquals((await preamp("run", "-p", "plan.json", "--session", "new", "go")).code, EXIT.done);
   await Deno.writeTextFile(`${path}/a.txt`, "mine");
   const refused = await preamp("undo", "last");

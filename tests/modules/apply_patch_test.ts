@@ -9,6 +9,8 @@ type Files = Readonly<Record<string, string>>;
 
 interface Case {
   readonly before: Files;
+  /** File that was read before. */
+  readonly read?: string;
   /** Lines between the markers. */
   readonly patch: readonly string[];
   /** The files after it, or what the failure says; then no file has changed. */
@@ -21,7 +23,17 @@ const CASES: Readonly<Record<string, Case>> = {
     patch: ["*** Add File: a/b.txt", "+one", "+two"],
     after: { "a/b.txt": "one\ntwo\n" },
   },
-  "adds over a file": { before: { a: "old\n" }, patch: ["*** Add File: a", "+new"], after: { a: "new\n" } },
+  "adds over a file that was read": {
+    before: { a: "old\n" },
+    read: "a",
+    patch: ["*** Add File: a", "+new"],
+    after: { a: "new\n" },
+  },
+  "does not add over a file that was not read": {
+    before: { a: "old\n" },
+    patch: ["*** Add File: a", "+new"],
+    after: /^a exists and was not read in this conversation/,
+  },
   "adds, changes and deletes": {
     before: { a: "1\n2\n", gone: "x\n" },
     patch: ["*** Add File: b", "+b", "*** Delete File: gone", "*** Update File: a", "@@", "-2", "+two"],
@@ -52,8 +64,14 @@ const CASES: Readonly<Record<string, Case>> = {
     patch: ["*** Update File: old/a", "*** Move to: new/deep/a", "@@", "-1", "+2"],
     after: { "new/deep/a": "2\n", "old/b": "b\n" },
   },
-  "moves a file over another one": {
+  "does not move a file over one that was not read": {
     before: { a: "1\n", b: "other\n" },
+    patch: ["*** Update File: a", "*** Move to: b"],
+    after: /^b exists and was not read in this conversation/,
+  },
+  "moves a file over one that was read": {
+    before: { a: "1\n", b: "other\n" },
+    read: "b",
     patch: ["*** Update File: a", "*** Move to: b", "@@", "-1", "+2"],
     after: { b: "2\n" },
   },
@@ -226,13 +244,14 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-for (const [name, { before, patch, after }] of Object.entries(CASES)) {
+for (const [name, { before, read, patch, after }] of Object.entries(CASES)) {
   Deno.test(`apply_patch ${name}`, () =>
-    withPatches(async ({ folder, apply }) => {
+    withPatches(async ({ folder, read: readFile, apply }) => {
       for (const [path, text] of Object.entries(before)) {
         await Deno.mkdir(`${folder}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
         await Deno.writeTextFile(`${folder}/${path}`, text);
       }
+      if (read !== undefined) await readFile(read);
       const result = await apply(...patch);
       if (after instanceof RegExp) {
         assert(!result.success, String(result.output));
@@ -244,6 +263,7 @@ for (const [name, { before, patch, after }] of Object.entries(CASES)) {
 
 interface Patches {
   readonly folder: string;
+  read(path: string): Promise<void>;
   apply(...lines: string[]): Promise<ToolResult>;
 }
 
@@ -253,6 +273,9 @@ async function withPatches(use: (patches: Patches) => Promise<void>): Promise<vo
   await filesystem.mount(coordinator, { dialect: "patch" });
   await use({
     folder: folder.path,
+    async read(path) {
+      await coordinator.tools.read!.execute({ path });
+    },
     apply: async (...lines) => {
       const patch = ["*** Begin Patch", ...lines, "*** End Patch"].join("\n");
       return toToolResult(await coordinator.tools.apply_patch!.execute({ patch }));
@@ -299,11 +322,12 @@ Deno.test("apply_patch deletes and moves links themselves, files that are no tex
   }));
 
 Deno.test("apply_patch takes back all files when the disk refuses one of them", () =>
-  withPatches(async ({ folder, apply }) => {
+  withPatches(async ({ folder, read, apply }) => {
     await Deno.writeTextFile(`${folder}/a.sh`, "1\n", { mode: 0o755 });
     await Deno.link(`${folder}/a.sh`, `${folder}/other name`);
     for (const name of ["moved", "gone", "over"]) await Deno.writeTextFile(`${folder}/${name}`, `${name}\n`);
     await Deno.symlink("gone", `${folder}/link`);
+    await read("over");
     const stateOf = async () => {
       const names = (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).sort();
       return await Promise.all(names.map(async (name) => {

@@ -257,6 +257,7 @@ Deno.test("replace_all replaces exact places, and refuses a file that would be t
 Deno.test("write keeps encoding, byte order mark and line ends of what it replaces", () =>
   withFiles(async ({ ok, fails, write, text, folder }) => {
     await write("f.cs", "\ufeffusing X;\r\nclass A {}\r\n");
+    await ok("read", { path: "f.cs" });
     assertStringIncludes(
       await ok("write", { path: "f.cs", content: "using X;\nclass B {}\n" }),
       "Replaced f.cs (2 lines; byte order mark, CRLF)\n",
@@ -267,6 +268,7 @@ Deno.test("write keeps encoding, byte order mark and line ends of what it replac
     await ok("write", { path: "f.cs", content: "\ufeffclass B {}" });
     assertEquals(await bytes(), encode("\ufeffclass B {}"));
     await write("mixed.txt", "a\r\nb\nc\r\n");
+    await ok("read", { path: "mixed.txt" });
     await ok("write", { path: "mixed.txt", content: "new\na\nb\nb2\nc\n" });
     assertEquals(await text("mixed.txt"), "new\r\na\r\nb\nb2\nc\r\n");
     await ok("write", { path: "mixed.txt", content: "a\r\nb\r\n" }); // written out, it is meant

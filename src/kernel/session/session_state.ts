@@ -75,7 +75,9 @@ export class SessionState implements ProxyHandler<JsonObject> {
   /** Assigns the shared keys of a sub-agent's state that this one lacks, as far as there is room. */
   addShared(state: JsonObject): void {
     try {
-      for (const [key, value] of sharedOf(state)) if (!Object.hasOwn(this.#values, key)) this.#assign(key, value);
+      for (const [key, value] of sharedOf(state)) {
+        if (!Object.hasOwn(this.#values, key)) this.#assign(key, value);
+      }
     } catch (error) {
       if (!(error instanceof RangeError)) throw error; // the state is full
     }
