@@ -156,7 +156,9 @@ Deno.test("what arrived of a stream that a cancellation or the end of the time b
     const running = run();
     await until(() => data("content_block:delta").length > 0);
     await (end === "cancel" ? session.cancel("immediate") : clock.advance(60_000));
-    assertEquals((await running).stop_reason, stop_reason);
+    const outcome = await running;
+    assertEquals([outcome.stop_reason, outcome.output_text], [stop_reason, "a part"]);
+    assertEquals(data("execution:end").map(({ response }) => response), ["a part"]);
     assertEquals(data("provider:error"), []);
     const [{ usage } = {}, ...more] = data("llm:stream_aborted");
     assertEquals(more, []);
@@ -166,9 +168,33 @@ Deno.test("what arrived of a stream that a cancellation or the end of the time b
       true,
       total_tokens,
     ]);
-    const kept = end === "cancel" ? [["assistant", "a part,[This answer was stopped here.]"]] : [];
-    assertEquals(contents(messages()).slice(1), kept);
+    const note = end === "cancel" ? "[This answer was stopped here.]" : "[This answer broke off here.]";
+    assertEquals(contents(messages()).slice(1), [["assistant", `a part,${note}`]]);
   }
+});
+
+Deno.test("the text of an answer that fails after its first word is kept, after the calls with their results", async () => {
+  const provider = new MockProvider({
+    responses: [{ tool_calls: [{ id: "c", name: "probe", arguments: {} }] }],
+  });
+  const first = provider.complete.bind(provider);
+  let count = 0;
+  provider.complete = (request, options) => {
+    if (++count !== 2) return first(request, options);
+    options!.onDelta!({ block_index: 0, block_type: "thinking", delta: "Hm" });
+    options!.onDelta!({ block_index: 1, block_type: "text", delta: "It is " });
+    options!.onDelta!({ block_index: 1, block_type: "text", delta: "quite" });
+    return Promise.reject(new LLMError("StreamError", "It broke", { usage: PART }));
+  };
+  const { run, messages, data } = kit({ providers: [provider], tools: [tool("probe")] });
+  const { status, output_text, output, error } = await run();
+  assertEquals([status, output_text, error?.code], ["failed", "It is quite", "provider_bad_response"]);
+  assertEquals(output, [{ type: "text", text: "It is quite" }]);
+  assertEquals(data("provider:error").map(({ usage }) => usage), [PART]);
+  assertEquals(messages().map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
+  const kept = messages().at(-1)!;
+  assertEquals(kept.metadata, { broken_off: true });
+  assertEquals(contents([kept]), [["assistant", "It is quite,[This answer broke off here.]"]]);
 });
 
 /** Mounts a loop. */

@@ -46,6 +46,8 @@ interface OpenCall {
   usage: Usage | null;
   /** Deltas that the caller received, without those of a part that is counted already. */
   text: string;
+  /** Deltas of text among all that the caller received. */
+  answer_text: string;
   /** Whether a part of another provider's answer is counted already. */
   part_is_counted: boolean;
 }
@@ -179,7 +181,7 @@ export class ProviderGuard {
     const outer = is_for_loop ? undefined : takeCall(options.call); // it is reserved, counted and logged
     const reserved = outer ? null : this.#reserve(turn, request, is_for_loop);
     const reservation = reserved instanceof Promise ? await reserved : reserved;
-    const state = { open: true, taken: false, usage: null, text: "", part_is_counted: false };
+    const state = { open: true, taken: false, usage: null, text: "", answer_text: "", part_is_counted: false };
     const call: OpenCall = { ...state, is_for_loop };
     let response: Answer;
     try {
@@ -188,6 +190,7 @@ export class ProviderGuard {
     } catch (thrown) {
       // a part of an answer counts with the event that reports it
       reservation?.settle(null, options.signal?.aborted === true && !step.is_ended);
+      if (is_for_loop) turn.broken_off_text = call.answer_text;
       if (is_for_loop && call.text !== "" && this.#isBrokenOff(thrown, options, turn, step)) {
         turn.broken_off = this.#partOf(thrown, request, options, call);
       }
@@ -242,6 +245,7 @@ export class ProviderGuard {
     const { usage } = response;
     turn.answered++;
     turn.response = response;
+    turn.broken_off_text = "";
     session.last_usage = { answer: (session.last_usage?.answer ?? 0) + 1, input_tokens: sentTokens(usage) };
     turn.unreported.push({ provider: this.#name, response, usage });
     turn.expect(response.tool_calls ?? NO_CALLS);
@@ -380,6 +384,7 @@ export class ProviderGuard {
     const onDelta = (delta: StreamDelta): void => {
       if (!call.open || !isDelta(delta)) return; // a late one belongs to no answer
       call.text += delta.delta;
+      if (delta.block_type === "text") call.answer_text += delta.delta;
       options.onDelta?.(delta);
     };
     const key = {};

@@ -44,14 +44,17 @@ const CUT_BY: ReadonlyMap<string | undefined, string> = new Map([
   ["content_filter", "content_filter"],
 ]);
 
-/** Result of the orchestrator's `execute`: the text that it returned, or its error. */
-export type Returned = { text: string } | { error: unknown };
+/**
+ * Result of the orchestrator's `execute`: the text that it returned, or its error with the text that had
+ * arrived of the answer that broke off.
+ */
+export type Returned = { text: string } | { error: unknown; text: string };
 
 /** How a turn ended, without its output. */
 type Ending = Pick<Outcome, "status" | "stop_reason" | "error">;
 
 export function outcomeOf(session: SessionContext, turn: Turn, returned: Returned): Outcome {
-  const text = "text" in returned ? returned.text : "";
+  const { text } = returned;
   const { status, stop_reason, error } = endingOf(session, turn, returned, text);
   return { status, stop_reason, output_text: text, output: outputOf(turn, text), error };
 }

@@ -68,11 +68,11 @@ async function resumeTurn(turn: Turn, parts: TurnDeps, recovered: InterruptedTur
   if (response && response_is_unstored) await contextOf(parts).addMessage(assistantMessage(response));
   if (ended_with !== null) {
     const failed = turn.completed === "error" || turn.ended;
-    return failed && provider_error ? { error: provider_error } : { text: ended_with };
+    return failed && provider_error ? { error: provider_error, text: ended_with } : { text: ended_with };
   }
   if (prompted && parts.mounts.orchestrator?.resumable !== true) {
     const fact = "its process ended, and its orchestrator does not declare resumable: true";
-    return { error: new PreampError("interrupted", `Cannot continue the run: ${fact}`) };
+    return { error: new PreampError("interrupted", `Cannot continue the run: ${fact}`), text: "" };
   }
   return await callLoop(turn, parts, prompted);
 }
@@ -97,7 +97,7 @@ async function callLoop(turn: Turn, parts: TurnDeps, resume: boolean): Promise<R
     if (turn.limit === null && turn.denied === null && !session.cancellation.is_cancelled) {
       session.host.warn("execution_failed", errorMessage(error), { error, ...session.errorLocation(error) });
     }
-    return { error };
+    return { error, text: turn.broken_off_text };
   }
 }
 
@@ -109,7 +109,7 @@ async function finishTurn(turn: Turn, parts: TurnDeps, returned: Returned): Prom
   await session.beginTurn();
   await contract.settleAnswer(turn);
   const outcome = outcomeOf(session, turn, returned);
-  const response = "text" in returned ? returned.text : outcome.error?.message ?? "";
+  const response = "error" in returned ? outcome.error?.message ?? "" : returned.text;
   if (outcome.status === "cancelled") {
     await hooks.emit("cancel:completed", {});
   }

@@ -129,6 +129,8 @@ export class Turn {
   readonly unreported_parts: JsonObject[] = [];
   /** Usage of what arrived of an answer that a cancellation or the end of the time broke off. */
   broken_off: Usage | null = null;
+  /** Text that arrived of the last answer, when it broke off; "" for a complete one. */
+  broken_off_text = "";
   /** Name of the limit that was reached. */
   limit: string | null = null;
   /** Whether the loop reported that its own limit was reached (`provider:request {max_reached: true}`). */

@@ -94,7 +94,8 @@ export function standingOf(messages: readonly Message[]): Standing {
       continue;
     }
     const open_calls = callsOf(message).filter((call) => !answered.has(call.id));
-    const last = message === messages.at(-1) && callsOf(message).length === 0;
+    const last = message === messages.at(-1) && callsOf(message).length === 0 &&
+      message.metadata?.broken_off !== true;
     return { open_calls, answer: last ? textOf(message.content) : null };
   }
   return { open_calls: [], answer: null };

@@ -38,7 +38,8 @@ const WRAP_UP = reminder(
   { ephemeral: true },
 );
 
-const BROKEN_OFF_NOTE = "[This answer was stopped here.]";
+const STOPPED_NOTE = "[This answer was stopped here.]";
+const BROKEN_OFF_NOTE = "[This answer broke off here.]";
 
 const CANCELLED_NOTE = "The previous operation was cancelled. The results of completed tools are preserved.";
 
@@ -131,7 +132,7 @@ class TurnRun {
     } catch (error) {
       failure = error;
       this.#status = statusOf(error, this.#cancelled || error === this.#models.aborted);
-      if (this.#status === "cancelled") await this.#keepBrokenOff();
+      await this.#keepBrokenOff();
     }
     this.#inputs.queue.close();
     if (this.#status === "cancelled") {
@@ -314,11 +315,13 @@ class TurnRun {
     return this.#inputs.context.addMessage(toFrozenOwn(message) as unknown as Message); // the same fields
   }
 
-  /** Stores what arrived of an answer that the cancellation broke off, marked as such. */
+  /** Stores what arrived of an answer that broke off, marked as such: a person has read it. */
   async #keepBrokenOff(): Promise<void> {
     const { broken_off: text } = this.#models;
     if (text.trim() === "") return;
-    const content = [{ type: "text", text }, { type: "text", text: BROKEN_OFF_NOTE }];
+    this.#text = text;
+    const note = this.#status === "cancelled" ? STOPPED_NOTE : BROKEN_OFF_NOTE;
+    const content = [{ type: "text", text }, { type: "text", text: note }];
     await this.#store({ role: "assistant", content, metadata: { broken_off: true } });
   }
 
