@@ -181,7 +181,14 @@ export class ProviderGuard {
     const outer = is_for_loop ? undefined : takeCall(options.call); // it is reserved, counted and logged
     const reserved = outer ? null : this.#reserve(turn, request, is_for_loop);
     const reservation = reserved instanceof Promise ? await reserved : reserved;
-    const state = { open: true, taken: false, usage: null, text: "", answer_text: "", part_is_counted: false };
+    const state = {
+      open: true,
+      taken: false,
+      usage: null,
+      text: "",
+      answer_text: "",
+      part_is_counted: false,
+    };
     const call: OpenCall = { ...state, is_for_loop };
     let response: Answer;
     try {
