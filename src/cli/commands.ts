@@ -95,6 +95,7 @@ export const GROUPS: readonly (readonly CommandEntry[])[] = [
     entry("config reference", "describe every setting", () => import("./commands/config/reference.ts")),
     entry("store check", "check a store and count what it holds", () => import("./commands/store/check.ts")),
     entry("store migrate", "create or update a store's tables", () => import("./commands/store/migrate.ts")),
+    entry("store erase", "delete all content of a namespace", () => import("./commands/store/erase.ts")),
     entry("store vacuum", "delete expired rows of a store", () => import("./commands/store/vacuum.ts")),
     entry("doctor", "describe this host", () => import("./commands/doctor.ts")),
   ],

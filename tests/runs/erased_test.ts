@@ -1,4 +1,5 @@
 /** What retention and DELETE erase: everything that was said in a session. */
+import { contentOf, eraseNamespace } from "../../src/runs/storage/erase.ts";
 import { openSqliteStore } from "../../src/store/sqlite/sqlite_store.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { asking, codeOf } from "../support/asking_runs.ts";
@@ -42,6 +43,19 @@ Deno.test("deleting a session erases its runs, messages, approvals and logs, byt
   assertEquals(await codeOf(() => runs.sessions.get(CALLER, session_id)), "not_found");
   assertEquals([await store.entries(run_id, 0, 10), (await runs.list(CALLER, {})).data], [null, []]);
   assertEquals((await files()).includes(SECRET), false);
+  await runs.close();
+  await store.close();
+});
+
+Deno.test("erasing a namespace erases its runs, messages and approvals, bytes included, and no other", async () => {
+  await using folder = await temporaryFolder();
+  const { store, runs, run_id, files } = await sqliteService(folder.path);
+  const content = { runs: 1, open: 0, sessions: 1 };
+  await eraseNamespace(store, "b");
+  assertEquals(await contentOf(store, "a"), content);
+  await eraseNamespace(store, "a");
+  assertEquals(await contentOf(store, "a"), { runs: 0, open: 0, sessions: 0 });
+  assertEquals([await store.entries(run_id, 0, 10), (await files()).includes(SECRET)], [null, false]);
   await runs.close();
   await store.close();
 });

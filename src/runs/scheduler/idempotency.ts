@@ -3,7 +3,8 @@ import { PreampError } from "../../sdk/errors.ts";
 import { type Change, ConflictError, type Store } from "../../store/store.ts";
 import type { Caller, CreateOptions } from "../types.ts";
 
-const KIND = "idempotency";
+/** Kind of the records of idempotency keys. */
+export const IDEMPOTENCY_KIND = "idempotency";
 
 type IdempotencyKey = NonNullable<CreateOptions["idempotency"]>;
 
@@ -56,7 +57,7 @@ export class Idempotency {
   }
 
   async #findRunId(record_key: string, sent: IdempotencyKey): Promise<string | null> {
-    const record = await this.#store.get(KIND, record_key);
+    const record = await this.#store.get(IDEMPOTENCY_KIND, record_key);
     if (!record) return null;
     checkBody(String(record.value.body_hash), sent);
     return String(record.value.run_id);
@@ -66,7 +67,7 @@ export class Idempotency {
   put(caller: Caller, sent: IdempotencyKey, run_id: string, expires_ms: number): Change {
     return {
       put: {
-        kind: KIND,
+        kind: IDEMPOTENCY_KIND,
         key: recordKeyOf(caller, sent.key),
         namespace: caller.namespace,
         value: { run_id, body_hash: sent.body_hash },

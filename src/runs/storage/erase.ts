@@ -1,8 +1,10 @@
-/** Deletes a run with everything that is stored of it. */
+/** Deletes a run, or all of a namespace, with everything that is stored of it. */
 import { allRecords, type Change, type Store } from "../../store/store.ts";
+import { IDEMPOTENCY_KIND } from "../scheduler/idempotency.ts";
 import { APPROVAL_KIND, approvalDeletion } from "../run/approval_queue.ts";
 import { fileChangeDeletions } from "./file_changes.ts";
 import { inputDeletion } from "./run_input.ts";
+import { SESSION_KIND } from "./session_store.ts";
 
 /** Deletes a run: its object, its input, its questions, the files that it kept, and its log. */
 export async function eraseRun(store: Store, namespace: string, run_id: string): Promise<void> {
@@ -14,4 +16,36 @@ export async function eraseRun(store: Store, namespace: string, run_id: string):
   const asked = { namespace, where: { run_id } };
   for await (const { key } of allRecords(store, APPROVAL_KIND, asked)) changes.push(approvalDeletion(key));
   await store.commit([...changes, ...await fileChangeDeletions(store, namespace, run_id)]);
+}
+
+/** What a namespace has. */
+export interface NamespaceContent {
+  readonly runs: number;
+  /** Runs that have not ended. */
+  readonly open: number;
+  readonly sessions: number;
+}
+
+/** Counts what a namespace has. */
+export async function contentOf(store: Store, namespace: string): Promise<NamespaceContent> {
+  const count = async (kind: string, where: Record<string, string> = {}) => {
+    let count = 0;
+    for await (const _ of allRecords(store, kind, { namespace, where })) count++;
+    return count;
+  };
+  return {
+    runs: await count("run"),
+    open: await count("run", { open: "true" }),
+    sessions: await count(SESSION_KIND),
+  };
+}
+
+/** Deletes all runs and sessions of a namespace; can be repeated when it breaks off. */
+export async function eraseNamespace(store: Store, namespace: string): Promise<void> {
+  for await (const { key } of allRecords(store, "run", { namespace })) await eraseRun(store, namespace, key);
+  for (const kind of [SESSION_KIND, IDEMPOTENCY_KIND]) {
+    for await (const { key } of allRecords(store, kind, { namespace })) {
+      await store.commit([{ delete: { kind, key } }]);
+    }
+  }
 }

@@ -14,16 +14,23 @@ export function purgePart(database: SqliteDatabase, now_ms: number): boolean {
     );
     for (const { kind, key } of records) database.deleteRecord(kind as string, key as string);
     let rows = records.length;
-    const logs = database.query("SELECT name FROM logs WHERE expires_ms <= ? LIMIT ?", now_ms, PURGE_ROWS);
-    for (const { name } of logs) {
+    const logs = database.query(
+      "SELECT name, last_seq FROM logs WHERE expires_ms <= ? LIMIT ?",
+      now_ms,
+      PURGE_ROWS - rows,
+    );
+    for (const { name, last_seq } of logs as { name: string; last_seq: number }[]) {
       if (rows >= PURGE_ROWS) break;
-      const entries = database.query(
-        `DELETE FROM entries WHERE (log, seq) IN (SELECT log, seq FROM entries WHERE log = ? LIMIT ?) RETURNING seq`,
-        name as string,
-        PURGE_ROWS,
-      );
-      rows += entries.length;
-      if (entries.length < PURGE_ROWS) database.deleteLog(name as string);
+      if (last_seq <= PURGE_ROWS) {
+        database.deleteLog(name);
+        rows += last_seq;
+        continue;
+      }
+      // from its end, so that what is left is a log
+      const left = Math.max(last_seq - PURGE_ROWS, 0);
+      database.query("DELETE FROM entries WHERE log = ? AND seq > ?", name, left);
+      database.query("UPDATE logs SET last_seq = ? WHERE name = ?", left, name);
+      rows = PURGE_ROWS;
     }
     return rows >= PURGE_ROWS;
   });

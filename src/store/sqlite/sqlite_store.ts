@@ -26,9 +26,16 @@ interface SqliteStoreOptions {
   now?: () => number;
   /** Milliseconds that never go backwards, for leases; default `performance.now`. */
   monotonic?: () => number;
-  /** Whether to look for damage first; reads the whole file. */
+  /**
+   * Whether to look for damage, which reads the whole file: before the file is used, or meanwhile if it is
+   * large; then every operation fails once damage was found.
+   */
   check?: boolean;
+  /** Bytes of a large file. Default: 64 MiB, which take about 0.1 s. */
+  large_bytes?: number;
 }
+
+const LARGE_BYTES = 64 * 1024 * 1024;
 
 /** Path of the worker's first file in the compiled program, relative to its main file. */
 const COMPILED = "src/store/sqlite/worker.js";
@@ -51,7 +58,7 @@ interface Call {
 export async function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Promise<Store> {
   // first the store, because its worker starts while the file is created
   const store = new SqliteStore(options.now ?? Date.now, options.monotonic ?? (() => performance.now()));
-  await store.open(path, options.check ?? false);
+  await store.open(path, options.check ? options.large_bytes ?? LARGE_BYTES : null);
   return store;
 }
 
@@ -62,6 +69,8 @@ class SqliteStore implements Store {
   #waiting: Call[] = [];
   #running: readonly Call[] | null = null;
   #is_gathering = false;
+  /** Looks for damage; null when it has ended. */
+  #checking: Worker | null = null;
   /** Why the worker ended; null while it works. */
   #failure: string | null = null;
   #opened: PromiseWithResolvers<void> = Promise.withResolvers();
@@ -72,9 +81,7 @@ class SqliteStore implements Store {
   constructor(now: () => number, monotonic: () => number) {
     this.#now = now;
     this.#observed = new ObservedLeases(monotonic);
-    this.#worker = Deno.build.standalone
-      ? new Worker(new URL(COMPILED, Deno.mainModule), { type: "module", name: "store" })
-      : new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "store" });
+    this.#worker = createWorker();
     this.#worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.#receive(data);
     this.#worker.onerror = (event) => {
       event.preventDefault();
@@ -82,15 +89,39 @@ class SqliteStore implements Store {
     };
   }
 
-  async open(path: string, check: boolean): Promise<void> {
+  /** @param check_below Bytes of a file that is checked for damage first; null: it is not checked. */
+  async open(path: string, check_below: number | null): Promise<void> {
     try {
       await createPrivateFile(path);
-      this.#post({ open: path, check });
+      const is_large = check_below !== null && (await Deno.stat(path)).size >= check_below;
+      this.#post({ open: path, check: check_below !== null && !is_large });
       await this.#opened.promise;
+      if (is_large) this.#checkMeanwhile(path);
     } catch (error) {
       this.#worker.terminate();
       throw error;
     }
+  }
+
+  /** Looks for damage in a worker of its own; ends the store if there is any. */
+  #checkMeanwhile(path: string): void {
+    const checking = this.#checking = createWorker();
+    const ended = (problem: string | null) => {
+      checking.terminate();
+      this.#checking = null;
+      if (problem === null) return;
+      this.#worker.terminate();
+      this.#end(`its file is damaged: ${problem}`);
+    };
+    checking.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+      // a file that is busy or a disk that is full is no damage
+      ended("failed" in data && data.code === "internal" ? data.failed : null);
+    };
+    checking.onerror = (event) => {
+      event.preventDefault();
+      ended(null);
+    };
+    checking.postMessage({ check: path } satisfies ToWorker);
   }
 
   commit(changes: readonly Change[], fence?: Fence): Promise<void> {
@@ -152,6 +183,7 @@ class SqliteStore implements Store {
 
   async close(): Promise<void> {
     if (!this.#closed) {
+      this.#checking?.terminate();
       this.#closed = Promise.withResolvers();
       if (this.#failure !== null) this.#closed.resolve();
       else if (this.#running === null && !this.#is_gathering) this.#post({ close: true });
@@ -223,6 +255,13 @@ class SqliteStore implements Store {
     if (this.#waiting.length > 0) this.#send();
     else if (this.#closed && this.#failure === null) this.#post({ close: true });
   }
+}
+
+/** Starts a worker. Its first file is named twice: the compile task and the checker of types look for it. */
+function createWorker(): Worker {
+  return Deno.build.standalone
+    ? new Worker(new URL(COMPILED, Deno.mainModule), { type: "module", name: "store" })
+    : new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "store" });
 }
 
 function failed({ failed, code }: Failure): PreampError {

@@ -11,6 +11,8 @@ import { purgePart } from "./purge.ts";
 export type ToWorker = Readonly<
   /** `check`: looks for damage first. */
   | { open: string; check: boolean }
+  /** Only looks for damage, beside another worker that has the file open. */
+  | { check: string }
   | { run: readonly Operation[]; now_ms: number }
   /** Whether the worker looks for changes of other processes. */
   | { watch: boolean }
@@ -23,6 +25,7 @@ export type Failure = Readonly<{ failed: string; code: "storage_full" | "overloa
 /** Message from the worker. Batches are answered in order. */
 export type FromWorker = Readonly<
   | { opened: true }
+  | { checked: true }
   | { outcomes: readonly (Outcome | Failure)[] }
   /** The file cannot be opened. */
   | Failure
@@ -68,6 +71,11 @@ function receive(message: ToWorker): void {
     if (message.check) database.quickCheck();
     purging = setTimeout(purge, PURGE_PAUSE_MS);
     reply({ opened: true });
+  } else if ("check" in message) {
+    const checked = new SqliteDatabase(message.check);
+    checked.quickCheck();
+    checked.close();
+    reply({ checked: true });
   } else if ("run" in message) {
     last_ms = message.now_ms;
     reply({ outcomes: runBatch(message.run) });
@@ -122,13 +130,15 @@ function watch(on: boolean): void {
 
 /** Deletes expired rows in small parts. A failure, such as a full disk, is tried again at the next time. */
 function purge(): void {
+  const began_ms = performance.now();
   let more = false;
   try {
     more = database ? purgePart(database, last_ms) : false;
   } catch {
     // nothing depends on it: expired rows count as deleted
   }
-  purging = setTimeout(purge, more ? PURGE_PAUSE_MS : PURGE_EVERY_MS);
+  // half of the time is for commits
+  purging = setTimeout(purge, more ? performance.now() - began_ms : PURGE_EVERY_MS);
 }
 
 /** Result codes of SQLite for a file that cannot be written: full, read-only. */

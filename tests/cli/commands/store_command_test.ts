@@ -43,6 +43,24 @@ Deno.test("store migrate creates the default store; store check and store vacuum
     assertEquals((await preamp("store", "vacuum")).out, `${bytes} bytes before, ${bytes} bytes after\n`);
   }));
 
+Deno.test("store erase deletes the content of one namespace, with --yes only", () =>
+  inHome(async (preamp) => {
+    assertStringIncludes((await preamp("store", "erase", "--namespace", "x")).err, "there is no such file");
+    assertEquals((await preamp("run", "--session", "new", "hi")).code, EXIT.done);
+    const listed = async () => JSON.parse((await preamp("runs", "--json")).out).data.length;
+    const erase = async (...words: string[]) => {
+      const { code, out, err } = await preamp("store", "erase", "--json", ...words);
+      return code === EXIT.done ? JSON.parse(out) : err;
+    };
+    assertStringIncludes(await erase(), "name what to erase with --namespace NAME");
+    assertEquals(await erase("--namespace", "other", "--yes"), { runs: 0, sessions: 0, erased: true });
+    assertEquals(await listed(), 1);
+    assertEquals(await erase("--namespace", "local"), { runs: 1, sessions: 1, erased: false });
+    assertEquals(await listed(), 1);
+    assertEquals(await erase("--namespace", "local", "--yes"), { runs: 1, sessions: 1, erased: true });
+    assertEquals(await listed(), 0);
+  }));
+
 Deno.test("store commands refuse memory, files of other programs, and a name without --store", () =>
   inHome(async (preamp) => {
     for (

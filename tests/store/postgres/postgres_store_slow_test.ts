@@ -191,10 +191,29 @@ if (POSTGRES === null) {
       const { rows } = await client.query(`SELECT ${column} AS name FROM preamp.${table} ORDER BY 1`);
       return rows.map(({ name }: { name: string }) => name);
     };
-    assertEquals(parts, 3);
+    assertEquals(parts, 2);
     assertEquals(await rows("records", "key"), ["lasting", "young"]);
     assertEquals(await rows("logs", "name"), ["lasting", "young"]);
     assertEquals(await rows("entries", "log"), ["lasting", "lasting", "young", "young"]);
+    await client.end();
+  });
+
+  Deno.test("purgePart() ends a part after the log with which it reaches 5,000 entries", async () => {
+    const url = await emptyDatabase();
+    const store = await openPostgresStore(url);
+    const entries = Array.from({ length: 3_000 }, (_, n) => ({ seq: n + 1 }));
+    for (const log of ["a", "b", "c"]) {
+      await store.commit([{ append: log, after: 0, entries }, { expireLog: log, at_ms: 10 }]);
+    }
+    await store.close();
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    const logs = [];
+    do {
+      const { rows } = await client.query("SELECT count(*)::int AS n FROM preamp.logs");
+      logs.push(rows[0].n);
+    } while (await purgePart(client, 20));
+    assertEquals(logs, [3, 1, 0]);
     await client.end();
   });
 

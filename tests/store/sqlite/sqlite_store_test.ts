@@ -284,6 +284,15 @@ Deno.test("SqliteStore with `check` refuses a file that is damaged behind its fi
     file.close();
     await (await openSqliteStore(path)).close();
     await assertRejects(() => openSqliteStore(path, { check: true }), Error, "disk image is malformed");
+    // a large file is used meanwhile, and every operation fails once the damage was found
+    const large = await openSqliteStore(path, { check: true, large_bytes: 0 });
+    let reason: string | undefined;
+    while ((reason = (await large.ready()).reason) === undefined) {
+      await new Promise((done) => setTimeout(done, 1));
+    }
+    assertEquals(reason.includes("its file is damaged"), true, reason);
+    await assertRejects(() => Promise.resolve(large.commit([put("a")])), Error, "its file is damaged");
+    await large.close();
   }));
 
 Deno.test("SqliteStore opens on a full disk: it reads, is not ready, and writes once there is space", async () => {

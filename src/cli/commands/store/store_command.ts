@@ -1,7 +1,7 @@
 /** Maintenance of the store that the settings name: `preamp store check`, `migrate` and `vacuum`. */
 import { errorMessage } from "../../../sdk/errors.ts";
 import { isDamage } from "../../../store/rows.ts";
-import { describeStore, type Maintenance, openMaintenance } from "../../../store/store.ts";
+import { describeStore, type Maintenance, openMaintenance, type StoreName } from "../../../store/store.ts";
 import { formatFlags, UsageError } from "../../arguments.ts";
 import type { Answer, Command } from "../../commands.ts";
 import { lastingStore, reportedSettings, settingFlags, storeFailure } from "../../settings.ts";
@@ -31,13 +31,7 @@ export function storeCommand(name: string, { summary, json, creates, work, damag
         throw new UsageError(`Cannot use ${JSON.stringify(extra)}: write --store ${extra}`);
       }
       const name = lastingStore(await reportedSettings(args, io));
-      if (!creates && name.kind === "sqlite" && !await exists(name.path)) {
-        throw new UsageError(
-          `Cannot find the store ${
-            describeStore(name)
-          }: there is no such file; preamp store migrate creates it`,
-        );
-      }
+      if (!creates) await requireStore(name);
       let store: Maintenance | undefined;
       try {
         store = await openMaintenance(name);
@@ -50,6 +44,13 @@ export function storeCommand(name: string, { summary, json, creates, work, damag
       }
     },
   };
+}
+
+/** Refuses a SQLite store without a file, which opening it would create. @throws {UsageError} */
+export async function requireStore(name: StoreName): Promise<void> {
+  if (name.kind !== "sqlite" || await exists(name.path)) return;
+  const fact = "there is no such file; preamp store migrate creates it";
+  throw new UsageError(`Cannot find the store ${describeStore(name)}: ${fact}`);
 }
 
 /** Resolves to whether there is a file; true if that cannot be found out. */
