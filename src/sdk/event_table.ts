@@ -45,6 +45,7 @@ const EVENTS: Readonly<Record<string, readonly EventTrait[]>> = {
   "run:end": ["runtime", "log_only", "durable", "reserved", "own_fields"],
   "module:mounted": ["runtime", "reserved", "own_fields"],
   "module:skipped": ["runtime", "own_fields"],
+  "module:load_failed": ["runtime", "own_fields"],
   "module:on_session_ready_failed": ["runtime", "own_fields"],
   "session:start": ["runtime", "reserved"], // it may contain the plan, as the next two
   "session:resume": ["runtime", "reserved"],

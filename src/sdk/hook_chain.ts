@@ -65,6 +65,8 @@ export interface ChainOptions {
    * Called when a handler returned something for one of the {@link RUNTIME_EVENTS}, where it has no effect.
    */
   onIgnored?: (handler: ChainHandler, answer: string) => void;
+  /** Called with each object that a handler returned. */
+  onReturned?: (handler: ChainHandler, value: JsonObject) => void;
 }
 
 /** Returns the emission of an event for which no handler asked for anything. */
@@ -78,6 +80,7 @@ export function noopEmission(data: JsonObject): Emission {
     reason: null,
     hook_name: null,
     approval: null,
+    context_injections: NOTHING,
     context_injection: null,
     context_injection_role: "system",
     ephemeral: false,
@@ -108,6 +111,17 @@ export async function runChain(
   options: ChainOptions = {},
 ): Promise<Emission> {
   const emission = noopEmission(data);
+  await runHandlers(handlers, event, emission, options);
+  setPortedFields(emission);
+  return emission;
+}
+
+async function runHandlers(
+  handlers: readonly ChainHandler[],
+  event: string,
+  emission: Emission,
+  options: ChainOptions,
+): Promise<void> {
   const is_runtime = RUNTIME_EVENTS.has(event);
   for (const handler of handlers) {
     let returned: unknown;
@@ -119,6 +133,7 @@ export async function runChain(
       }
       if (returned === null || returned === undefined) continue;
       result = parseHookResult(returned);
+      if (isObject(returned)) options.onReturned?.(handler, returned);
     } catch (error) {
       options.onError?.(handler, error);
       if (!handler.fail_closed || handler.observes || is_runtime) continue;
@@ -157,9 +172,8 @@ export async function runChain(
       }
       modify(emission, handler, result, changed);
     } else if (result.action === "ask_user") ask(emission, handler, result);
-    else if (result.action === "inject_context") inject(emission, handler, result);
+    else if (result.action === "inject_context") inject(emission, handler, event, result);
   }
-  return emission;
 }
 
 /** Returns the name of a handler's ignored result; null when the handler asked for nothing. */
@@ -174,14 +188,13 @@ function deny(
   handler: ChainHandler,
   reason: string,
   result?: ParsedHookResult,
-): Emission {
+): void {
   emission.action = "deny";
   emission.reason = reason;
   emission.hook_name = handler.name;
   emission.approval = null;
   emission.approval_prompt = null;
   emission.suppress_output = result?.suppress_output ?? false;
-  return emission;
 }
 
 /** Event → the field that its handlers decide about. */
@@ -257,27 +270,30 @@ function joined(first: ApprovalQuestion, second: ApprovalQuestion): ApprovalQues
   };
 }
 
-function inject(emission: Emission, handler: ChainHandler, result: ParsedHookResult): void {
-  if (result.context_injection === null) return;
-  emission.injections = [...emission.injections, {
-    text: result.context_injection,
-    role: result.context_injection_role,
-    ephemeral: result.ephemeral,
-    append_to_last_tool_result: result.append_to_last_tool_result,
-    hook_name: handler.name,
-  }];
-  if (emission.context_injection === null) {
-    emission.context_injection = result.context_injection;
-    emission.context_injection_role = result.context_injection_role;
-    emission.ephemeral = result.ephemeral;
-    if (emission.action === "continue") emission.suppress_output = result.suppress_output;
-  } else emission.context_injection += `\n\n${result.context_injection}`;
-  emission.append_to_last_tool_result ||= result.append_to_last_tool_result;
-  if (emission.action === "continue") {
-    emission.action = "inject_context";
-    emission.hook_name = handler.name;
-    emission.reason = result.reason;
-  }
+function inject(emission: Emission, handler: ChainHandler, event: string, result: ParsedHookResult): void {
+  const { context_injections: added } = result;
+  if (added.length === 0) return;
+  const { name: hook_name } = handler;
+  emission.injections = [
+    ...emission.injections,
+    ...added.map(({ content: text, ...fields }) => ({ text, ...fields, hook_name, event })),
+  ];
+  if (emission.action !== "continue") return; // a stronger action keeps its name and reason
+  emission.action = "inject_context";
+  emission.hook_name = hook_name;
+  emission.reason = result.reason;
+  emission.suppress_output = result.suppress_output;
+}
+
+/** Sets the fields of an emission that ported code reads, by its action and injections. */
+export function setPortedFields(emission: Emission): void {
+  if (emission.injections.length === 0) return;
+  const list = emission.action === "inject_context" ? emission.injections : [];
+  emission.context_injections = list.map(({ text: content, ...fields }) => ({ content, ...fields }));
+  emission.context_injection = list.length > 0 ? list.map(({ text }) => text).join("\n\n") : null;
+  emission.context_injection_role = list[0]?.role ?? "system";
+  emission.ephemeral = list.some(({ ephemeral }) => ephemeral);
+  emission.append_to_last_tool_result = list.some((injection) => injection.append_to_last_tool_result);
 }
 
 function addUserMessage(emission: Emission, handler: ChainHandler, result: ParsedHookResult): void {

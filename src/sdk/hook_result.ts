@@ -2,6 +2,7 @@
 import { fieldError, requireOneOf } from "./checks.ts";
 import { readField } from "./errors.ts";
 import { isObject, type JsonObject, toPlain } from "./json.ts";
+import { fieldsOf, unknownFields } from "./returned_fields.ts";
 import { describe, describeKind } from "./value_path.ts";
 
 /** Action that a handler asks for. */
@@ -29,6 +30,21 @@ export type ApprovalOption = string | {
   remember?: "once" | "session" | "pattern";
 };
 
+/** One text for the conversation. */
+export interface ContextInjection {
+  /** The text. */
+  content: string;
+  /** Role of its message; default `system`. */
+  role?: InjectionRole;
+  /** Visible in the next provider request only, never stored; default false. */
+  ephemeral?: boolean;
+  /**
+   * With `ephemeral`: appended to the last message of the request when that message is a tool result; default
+   * false.
+   */
+  append_to_last_tool_result?: boolean;
+}
+
 /** Fields that are allowed with every action. */
 export interface HookResultFields {
   /** Reason; the model reads it after a denial. */
@@ -54,6 +70,8 @@ export type HookResult =
     | { action: "modify"; data?: JsonObject | null }
     | {
       action: "inject_context";
+      /** Texts, each with its own role and lifetime; with one, the fields of a single text have no effect. */
+      context_injections?: ContextInjection[];
       context_injection?: string | null;
       context_injection_role?: InjectionRole;
       /** Visible in the next provider request only, never stored. */
@@ -81,6 +99,7 @@ const RESULT_DEFAULTS: JsonObject = {
   reason: null,
   context_injection: null,
   context_injection_role: "system",
+  context_injections: [],
   ephemeral: false,
   approval_prompt: null,
   approval_options: null,
@@ -95,7 +114,8 @@ const RESULT_DEFAULTS: JsonObject = {
  * Returns a HookResult with every default filled in. `action`, role, level and approval default must be one
  * of the known words.
  *
- * @throws {TypeError} when a word is unknown, `data` is no object, or the approval timeout is not above 0.
+ * @throws {TypeError} when a word is unknown, `data` is no object, an injection no text, or the approval
+ * timeout not above 0.
  */
 export function HookResult(fields: HookResult | JsonObject = {}): HookResult {
   const result: JsonObject = { ...RESULT_DEFAULTS };
@@ -108,6 +128,7 @@ export function HookResult(fields: HookResult | JsonObject = {}): HookResult {
   if (result.data !== undefined && result.data !== null && !isObject(result.data)) {
     throw fieldError("HookResult", "data", "must be an object", result.data);
   }
+  result.context_injections = readInjections(result.context_injections ?? []);
   const timeout = result.approval_timeout;
   if (timeout !== undefined && timeout !== null && !(typeof timeout === "number" && timeout > 0)) {
     throw fieldError("HookResult", "approval_timeout", "must be a number of seconds above 0", timeout);
@@ -121,14 +142,8 @@ export interface ParsedHookResult extends Required<HookResultFields> {
   action: Action;
   /** New data of the event. */
   data: JsonObject | null;
-  /** Text for the model. */
-  context_injection: string | null;
-  /** Role of the text. */
-  context_injection_role: InjectionRole;
-  /** Whether the text is part of one request only. */
-  ephemeral: boolean;
-  /** Whether the text is appended to the last tool result of the request. */
-  append_to_last_tool_result: boolean;
+  /** Texts for the model; empty with another action than `inject_context`. */
+  context_injections: Required<ContextInjection>[];
   /** The question. */
   approval_prompt: string | null;
   /** Possible answers; null: Allow, Deny. */
@@ -144,10 +159,7 @@ export interface ParsedHookResult extends Required<HookResultFields> {
 }
 
 /** Fields of a handler's result. */
-const RESULT_FIELDS: readonly string[] = [
-  ...Object.keys(RESULT_DEFAULTS),
-  ...["append_to_last_tool_result", "approval_pattern", "risk_level", "user_message_source"],
-];
+const RESULT_FIELDS = fieldsOf("hook result");
 
 /**
  * Returns what a handler returned as a value that keeps its meaning as JSON: the result's fields, also those
@@ -157,7 +169,11 @@ const RESULT_FIELDS: readonly string[] = [
  */
 export function hookResultData(value: unknown): unknown {
   if (value === null || value === undefined) return value;
-  if (isObject(value)) return Object.fromEntries(RESULT_FIELDS.map((field) => [field, value[field]]));
+  if (isObject(value)) {
+    const data = Object.fromEntries(RESULT_FIELDS.map((field) => [field, value[field]]));
+    for (const field of unknownFields("hook result", value)) data[field] ??= null; // for the host's warning
+    return data;
+  }
   return toPlain(value) ?? false;
 }
 
@@ -174,23 +190,61 @@ const CLOSED_WORDS: readonly (readonly [string, readonly string[]])[] = [
 ];
 
 /**
+ * Returns the injections of a result with defaults filled in.
+ *
+ * @throws {TypeError} when it is no list of objects with a text, or a field has the wrong type.
+ */
+function readInjections(value: unknown): Required<ContextInjection>[] {
+  const fail = (field: string, rule: string, received: unknown) => {
+    throw new TypeError(`Cannot make a HookResult: ${field} ${rule}: received ${describeKind(received)}`);
+  };
+  if (!Array.isArray(value)) return fail("context_injections", "must be a list", value);
+  return value.map((item, index) => {
+    const at = `context_injections[${index}]`;
+    if (!isObject(item)) return fail(at, "must be {content, role?, …}", item);
+    const { content, role = "system", ephemeral = false, append_to_last_tool_result = false } = item;
+    if (typeof content !== "string") return fail(`${at}.content`, "must be text", content);
+    requireOneOf("HookResult", `${at}.role`, role, INJECTION_ROLES);
+    for (const [field, flag] of Object.entries({ ephemeral, append_to_last_tool_result })) {
+      if (typeof flag !== "boolean") return fail(`${at}.${field}`, "must be a boolean", flag);
+    }
+    return { content, role, ephemeral, append_to_last_tool_result } as Required<ContextInjection>; // checked above
+  });
+}
+
+/** Returns the injections of a result: its list, else the single text of its own fields. */
+function injectionsOf(value: JsonObject): Required<ContextInjection>[] {
+  const listed = readInjections(value.context_injections ?? []);
+  const content = text(value.context_injection);
+  const role = value.context_injection_role ?? "system";
+  requireOneOf("HookResult", "context_injection_role", role, INJECTION_ROLES);
+  if (listed.length > 0 || content === null) return listed;
+  return [{
+    content,
+    role: role as InjectionRole, // just checked
+    ephemeral: value.ephemeral === true,
+    append_to_last_tool_result: value.append_to_last_tool_result === true,
+  }];
+}
+
+/**
  * Returns a handler's result with defaults filled in, or null when the value is not a hook result (which
  * counts as a denial).
+ *
+ * @throws {TypeError} when an injection is no text, or its role unknown.
  */
 export function parseHookResult(value: unknown): ParsedHookResult | null {
   if (!isObject(value)) return null;
   const action = (value.action ?? "continue") as Action; // checked on the next line
   if (!ACTIONS.includes(action)) return null;
   if (value.data !== undefined && value.data !== null && !isObject(value.data)) return null;
+  const injections = injectionsOf(value);
   const timeout = value.approval_timeout;
   return {
     action,
     data: isObject(value.data) ? value.data : null,
     reason: text(value.reason),
-    context_injection: text(value.context_injection),
-    context_injection_role: oneOf(value.context_injection_role, INJECTION_ROLES, "system"),
-    ephemeral: value.ephemeral === true,
-    append_to_last_tool_result: value.append_to_last_tool_result === true,
+    context_injections: action === "inject_context" ? injections : [],
     approval_prompt: text(value.approval_prompt),
     approval_options: parseOptions(value.approval_options),
     approval_timeout: typeof timeout === "number" && timeout > 0 && Number.isFinite(timeout) ? timeout : null,

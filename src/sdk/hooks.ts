@@ -2,7 +2,14 @@
  * Hooks: handlers, the registry, and the emission that an event results in. `hook_result.ts` has the results
  * of handlers.
  */
-import type { Action, ApprovalOption, HookResult, InjectionRole, MessageLevel } from "./hook_result.ts";
+import type {
+  Action,
+  ApprovalOption,
+  ContextInjection,
+  HookResult,
+  InjectionRole,
+  MessageLevel,
+} from "./hook_result.ts";
 import type { JsonObject } from "./json.ts";
 
 /** Handles one event. It may take up to 30 s (default) and may throw; see `HookOptions.fail_closed`. */
@@ -41,6 +48,8 @@ export interface Injection {
   append_to_last_tool_result: boolean;
   /** Name of the hook. */
   hook_name: string;
+  /** Event at which the hook injected it. */
+  event: string;
 }
 
 /** A message for the user that a hook attached to its result. */
@@ -89,13 +98,15 @@ export interface Emission {
   hook_name: string | null;
   /** Set when `action` is `ask_user`. */
   approval: ApprovalQuestion | null;
-  /** For ported code: the injected texts joined by a blank line. */
+  /** For ported code: the injections while `action` is `inject_context`, under the names of their results. */
+  context_injections: (Required<ContextInjection> & { hook_name: string; event: string })[];
+  /** The texts of `context_injections`, joined by a blank line; null without any. */
   context_injection: string | null;
-  /** Role of the first injection. */
+  /** Role of the first of them. */
   context_injection_role: InjectionRole;
-  /** Lifetime of the first injection. */
+  /** Whether any of them is ephemeral. */
   ephemeral: boolean;
-  /** Whether any injection is appended to the last tool result. */
+  /** Whether any of them is appended to the last tool result. */
   append_to_last_tool_result: boolean;
   /** Whether the deciding hook's own output is hidden from the user. */
   suppress_output: boolean;

@@ -7,7 +7,7 @@ import {
   requireTexts,
   requireWhole,
 } from "./checks.ts";
-import type { JsonObject } from "./json.ts";
+import { isObject, type JsonObject } from "./json.ts";
 import type { ChatRequest, ChatResponse, StreamDelta } from "./messages.ts";
 import type { ToolCall } from "./tools.ts";
 
@@ -54,6 +54,51 @@ export interface ProviderInfo {
   config_fields: ConfigField[];
 }
 
+/** Prices of a model for display; `Usage.cost_usd` has exact costs. */
+export interface Pricing {
+  /** Price of a million input tokens. */
+  input_per_million: number;
+  /** Price of a million output tokens. */
+  output_per_million: number;
+  /** Price of a million input tokens read from the cache; absent when it is not known. */
+  cache_read_per_million?: number;
+  /** Price of a million input tokens written to the cache; absent when it is not known. */
+  cache_write_per_million?: number;
+  /** Currency (ISO 4217), such as `USD`. */
+  currency: string;
+}
+
+const PRICES = [
+  "input_per_million",
+  "output_per_million",
+  "cache_read_per_million",
+  "cache_write_per_million",
+] as const;
+
+/**
+ * Returns prices for display; the default currency is `USD`.
+ *
+ * @throws {TypeError} when a price is no number, that of input or output is missing, or the currency is not
+ * three capitals.
+ */
+export function Pricing(fields: unknown): Pricing {
+  const values: JsonObject = isObject(fields) ? fields : {};
+  const { currency = "USD" } = values;
+  const pricing: JsonObject = { currency };
+  for (const [index, name] of PRICES.entries()) {
+    const price = values[name] ?? undefined;
+    if (price === undefined && index > 1) continue;
+    if (typeof price !== "number" || !Number.isFinite(price)) {
+      throw fieldError("Pricing", name, "must be a number", price);
+    }
+    pricing[name] = price;
+  }
+  if (typeof currency !== "string" || !/^[A-Z]{3}$/.test(currency)) {
+    throw fieldError("Pricing", "currency", "must be three capitals, such as USD", currency);
+  }
+  return pricing as unknown as Pricing; // checked field by field
+}
+
 /** Metadata of a model. */
 export interface ModelInfo {
   /** Identifier of the backend. */
@@ -68,6 +113,8 @@ export interface ModelInfo {
   capabilities: string[];
   /** Default configuration of this model. */
   defaults: JsonObject;
+  /** Prices for display; absent when they are unknown. */
+  pricing?: Pricing;
   /** Other fields, such as `cost_per_input_token`. */
   [key: string]: unknown;
 }
@@ -159,12 +206,15 @@ export function ProviderInfo(
 /**
  * Returns a ModelInfo with every default filled in.
  *
- * @throws {TypeError} when `id` is empty or a number of tokens is not a positive whole number.
+ * @throws {TypeError} when `id` is empty, a number of tokens is not a positive whole number, or `pricing` is
+ * invalid.
  */
 export function ModelInfo(
   fields: { id: string; context_window: number; max_output_tokens: number } & Partial<ModelInfo>,
 ): ModelInfo {
-  const info: ModelInfo = { display_name: fields.id, capabilities: [], defaults: {}, ...fields };
+  const { pricing = null, ...given } = fields;
+  const info: ModelInfo = { display_name: fields.id, capabilities: [], defaults: {}, ...given };
+  if (pricing !== null) info.pricing = Pricing(pricing);
   requireText("ModelInfo", "id", info.id);
   requireText("ModelInfo", "display_name", info.display_name);
   requireWhole("ModelInfo", "context_window", info.context_window, 1);

@@ -6,6 +6,7 @@
 import type { ImageBlock } from "./content_blocks.ts";
 import { BASE64 } from "./images.ts";
 import { isObject, jsonEqual, type JsonObject, toFrozen } from "./json.ts";
+import { isArray } from "./primordials.ts";
 import type { TextBlock } from "./content_blocks.ts";
 import { describeKind } from "./value_path.ts";
 
@@ -25,7 +26,7 @@ const MEDIA_TYPE = /^image\/[a-z0-9][a-z0-9.+-]*$/;
  */
 export function readResultContent(value: unknown): ResultBlock[] | undefined {
   if (value === undefined || value === null) return undefined;
-  if (!Array.isArray(value)) throw contentError("content", "must be a list of blocks", value);
+  if (!isArray(value)) throw contentError("content", "must be a list of blocks", value);
   if (value.length === 0) return undefined;
   return toFrozen(value.map(readBlock)) as unknown as ResultBlock[]; // read block by block
 }
@@ -61,9 +62,7 @@ function contentError(field: string, rule: string, value: unknown): TypeError {
  * Returns a value as content if it is a list of blocks with an image: tools may return such a list as it is.
  */
 export function asResultContent(value: unknown): ResultBlock[] | undefined {
-  if (!Array.isArray(value) || !value.some((block) => isObject(block) && block.type === "image")) {
-    return undefined;
-  }
+  if (!isArray(value) || !value.some((block) => isObject(block) && block.type === "image")) return undefined;
   try {
     return readResultContent(value);
   } catch {

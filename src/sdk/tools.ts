@@ -245,22 +245,15 @@ export function ToolResult(fields: ToolResultFields = {}): ToolResult {
  */
 export function toToolResult(value: unknown): ToolResult {
   if (typeof value === "string") return new ToolResultValue(true, value, null);
-  if (isObject(value)) {
-    const success = typeof value.success === "boolean"
-      ? value.success
-      : typeof value.is_error === "boolean"
-      ? !value.is_error
-      : undefined;
-    if (success !== undefined) {
-      const error = toFrozen(value.error);
-      const listed = value.content === undefined ? asResultContent(value.output) : undefined;
-      return ToolResult({
-        success,
-        output: listed ? textOfContent(listed) : toFrozen(value.output),
-        error: isObject(error) ? error : typeof error === "string" && error ? { message: error } : null,
-        content: listed ?? value.content,
-      });
-    }
+  if (isResult(value)) {
+    const error = toFrozen(value.error);
+    const listed = value.content === undefined ? asResultContent(value.output) : undefined;
+    return ToolResult({
+      success: typeof value.success === "boolean" ? value.success : value.is_error !== true,
+      output: listed ? textOfContent(listed) : toFrozen(value.output),
+      error: isObject(error) ? error : typeof error === "string" && error ? { message: error } : null,
+      content: listed ?? value.content,
+    });
   }
   const listed = asResultContent(value);
   return listed
@@ -283,6 +276,11 @@ export function modelContent(result: ToolResult): string | ContentBlock[] {
   ) ?? serializeOutput(result);
 }
 
+/** Returns whether the return value of a tool is read as a result, and not as an output. */
+export function isResult(value: unknown): value is JsonObject {
+  return isObject(value) && (typeof value.success === "boolean" || typeof value.is_error === "boolean");
+}
+
 /** Returns a failed result for an error or a refusal; `code` is one of the `tool_…` codes. */
 export function toolFailure(message: string, fields: JsonObject = {}): ToolResult {
   return ToolResult({ success: false, error: { message, ...fields } });
@@ -292,7 +290,7 @@ export function toolFailure(message: string, fields: JsonObject = {}): ToolResul
 export function serializeOutput(result: Pick<ToolResult, "success" | "output" | "error">): string {
   if (result.output !== null && result.output !== undefined) return sanitizeText(textOfValue(result.output));
   if (result.success) return "Success";
-  return result.error ? `Error: ${result.error.message ?? "Unknown error"}` : "Error: Failed";
+  return isFalsy(result.error) ? "Error: Failed" : `Error: ${result.error?.message ?? "Unknown error"}`;
 }
 
 function textOfValue(value: unknown): string {

@@ -3,7 +3,7 @@ import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { readConfig } from "../../src/sdk/config.ts";
-import type { PreampError } from "../../src/sdk/errors.ts";
+import { type ErrorCode, PreampError } from "../../src/sdk/errors.ts";
 import type { Coordinator, JsonObject, Module, ModuleInfo, Orchestrator } from "../../src/sdk/types.ts";
 import { hook, kit, type TestModule, tool, until } from "../support/sessions.ts";
 
@@ -66,6 +66,66 @@ Deno.test("initialize() skips a tool that fails, mounts the others and emits mod
   assertEquals(data("module:skipped"), [
     { module_id: "tool-0", type: "tool", reason: "mount_failed", message: "out of order" },
   ]);
+});
+
+Deno.test("initialize() says in module:load_failed why a module failed, not for one that declined", async () => {
+  const heard: JsonObject[] = [];
+  const observer: TestModule = ({ hooks }) => {
+    hooks.register("module:load_failed", (_, data) => {
+      heard.push(data);
+      throw new Error("a handler that fails changes nothing");
+    });
+  };
+  const failures: readonly (readonly [TestModule, string])[] = [
+    [failing, "unknown"],
+    [{ module: { contract: 2 }, mount: failing } as never, "invalid_module_metadata"],
+    [(coordinator) => coordinator.mount("tools", { name: "t" } as never), "validation_failed"],
+    [() => {
+      readConfig({ type: "object", required: ["key"] }, {});
+    }, "validation_failed"],
+  ];
+  const { session, data } = kit({
+    session: { hooks_first: true },
+    hooks: [observer],
+    tools: [
+      ...failures.map(([module]) => module),
+      { id: "tool-x", instance_id: "mine", mount: failing },
+      () => ({ skipped: "not now" }),
+    ],
+  });
+  await session.initialize();
+  const failed = data("module:load_failed");
+  assertEquals(failed.map(({ reason_code }) => reason_code), [
+    ...failures.map(([, code]) => code),
+    "unknown",
+  ]);
+  assertEquals(failed.at(-1), {
+    module_type: "tool",
+    module_id: "tool-x",
+    error: "out of order",
+    reason_code: "unknown",
+    instance_id: "mine",
+  });
+  assertEquals(heard.length, failed.length);
+  assertEquals(data("module:skipped").length, failed.length + 1);
+});
+
+Deno.test("initialize() maps errors of loading to reason codes", async () => {
+  const codes = {
+    not_found: "missing_source",
+    module_invalid: "invalid_package_layout",
+    module_load_failed: "invalid_entry_point",
+  };
+  for (const [code, reason_code] of Object.entries(codes)) {
+    const unloadable = {
+      get mount(): never { // read when the module is opened
+        throw new PreampError(code as ErrorCode, "Cannot load it");
+      },
+    };
+    const { session, data } = kit({ tools: [unloadable] });
+    await session.initialize();
+    assertEquals(data("module:load_failed").map((one) => one.reason_code), [reason_code]);
+  }
 });
 
 Deno.test("initialize() fails with the reason of each provider when no provider of the plan is mounted", async () => {

@@ -2,7 +2,8 @@
 import { CONFIG_SCHEMA, parseConfig } from "preamp/context";
 import { errorCode, type JsonObject, type Message, messageTokens } from "preamp";
 import { withDefaults } from "../../src/sdk/config.ts";
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
+import { PNG } from "../support/images.ts";
 import {
   addAll,
   answer,
@@ -359,4 +360,18 @@ Deno.test("mount() refuses a target that is not below the threshold, and names e
     "config.max_tokens",
     "config.truncate_chars",
   ]);
+});
+
+Deno.test("an unread picture stays in a view that a long result makes too large", async () => {
+  const { context } = await open({ max_tool_result_bytes: null });
+  const image = { type: "image", source: { type: "base64", media_type: "image/png", data: PNG } };
+  const picture = [{ type: "text", text: "a picture" }, image];
+  const messages = group({ a: "", b: words(5_000) });
+  await addAll(context, [
+    user("hi"),
+    ...messages.map((message) => message.tool_call_id === "a" ? { ...message, content: picture } : message),
+  ]);
+  const view = await context.getMessagesForRequest({ token_budget: 2_500 });
+  assertEquals(view.find(({ tool_call_id }) => tool_call_id === "a")?.content, picture);
+  assertMatch(String(view.find(({ tool_call_id }) => tool_call_id === "b")?.content), /^\[truncated: /);
 });

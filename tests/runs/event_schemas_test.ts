@@ -16,6 +16,7 @@ const NOT_SEEN: ReadonlySet<string> = new Set([
   "plan:start",
   "plan:end",
   "module:skipped",
+  "module:load_failed",
   "module:on_session_ready_failed",
   "provider:throttle",
   "provider:tool_sequence_repaired",

@@ -107,6 +107,28 @@ export async function onSessionReady(coordinator) {
   hooks.unregister("seven");
   report.handlers.push(brief(await hooks.emit("suite:a", { n: 1 })));
 
+  hooks.register("suite:g", () => ({ action: "inject_context", unknown: 1, context_injections: [
+    { content: "one", role: "user" }, { content: "two", ephemeral: true, unknown: 1 },
+  ] }), { name: "lists" });
+  const { context_injections, context_injection, ephemeral } = await hooks.emit("suite:g", {});
+  report.injections = [context_injections, context_injection, ephemeral];
+  report.requests = [];
+  const ids = new Map();
+  for (const event of ["llm:request", "provider:retry", "llm:response"]) {
+    hooks.register(event, (_event, { n, request_id }) => {
+      if (event === "llm:request") ids.set(n, request_id);
+      report.requests.push([event, n, typeof request_id, request_id === ids.get(n)]);
+    });
+  }
+  const call = async (n) => {
+    await hooks.emit("llm:request", { n });
+    await hooks.emit("provider:retry", { n });
+    await hooks.emit("llm:response", { n });
+  };
+  await Promise.all([call(1), call(2)]);
+  report.requests.sort();
+  await hooks.emit("provider:retry", { n: 3 });
+
   coordinator.registerCapability("suite.value", { a: 1 });
   report.shared = [coordinator.getCapability("suite.value"), coordinator.get_capability("suite.none")];
   coordinator.registerContributor("suite.channel", "one", () => 1);
@@ -160,6 +182,22 @@ const inline = async () => await import(`data:text/javascript,${encodeURICompone
 Deno.test("the test kit's coordinator reports what the suite wants", async () => {
   const report = await inTestKit(await inline()) as JsonObject;
   assertEquals([report.missing, report.limits, report.cancelled], [[], LIMITS, "graceful"]);
+  const more = { append_to_last_tool_result: false, hook_name: "lists", event: "suite:g" };
+  assertEquals(report.injections, [
+    [{ content: "one", role: "user", ephemeral: false, ...more }, {
+      content: "two",
+      role: "system",
+      ephemeral: true,
+      ...more,
+    }],
+    "one\n\ntwo",
+    true,
+  ]);
+  const events = ["llm:request", "llm:response", "provider:retry"];
+  assertEquals(report.requests, [
+    ...events.flatMap((event) => [1, 2].map((n) => [event, n, "string", true])),
+    ["provider:retry", 3, "undefined", true],
+  ]);
 });
 
 Deno.test("a session's coordinator is the test kit's coordinator", async () => {

@@ -122,8 +122,22 @@ Deno.test("runChain() merges injections and keeps each", async () => {
     ["A\n\nB", "system", true, true],
   );
   assertEquals(emission.injections, [
-    { text: "A", role: "system", ephemeral: true, append_to_last_tool_result: false, hook_name: "h0" },
-    { text: "B", role: "user", ephemeral: false, append_to_last_tool_result: true, hook_name: "h1" },
+    {
+      text: "A",
+      role: "system",
+      ephemeral: true,
+      append_to_last_tool_result: false,
+      hook_name: "h0",
+      event: "tool:pre",
+    },
+    {
+      text: "B",
+      role: "user",
+      ephemeral: false,
+      append_to_last_tool_result: true,
+      hook_name: "h1",
+      event: "tool:pre",
+    },
   ]);
 });
 
@@ -391,7 +405,7 @@ Deno.test("runChain() holds deny > ask_user > inject_context > continue, whateve
     assertEquals(emission.action, action);
     assertEquals(emission.injections.map((injection) => injection.text), texts);
     assertEquals([emission.modified, emission.data.value], [values.length > 0, values.at(-1) ?? null]);
-    assertEquals(emission.context_injection, texts.length > 0 ? texts.join("\n\n") : null);
+    assertEquals(emission.context_injection, action === "inject_context" ? texts.join("\n\n") : null);
     assertEquals(emission.approval !== null, action === "ask_user");
     if (end >= 0) assertEquals(emission.hook_name, `h${end}`);
   }));

@@ -89,6 +89,7 @@ Deno.test("HookResult() fills in the defaults and refuses unknown words", () => 
     reason: null,
     context_injection: null,
     context_injection_role: "system",
+    context_injections: [],
     ephemeral: false,
     approval_prompt: null,
     approval_options: null,

@@ -29,7 +29,10 @@ Deno.test("getSerializedOutput() is the JSON of an object, also on failure", () 
 Deno.test("getSerializedOutput() returns a text for a success and a failure without output", () => {
   assertEquals(ToolResult().getSerializedOutput(), "Success");
   assertEquals(serializeOutput({ success: false, output: null, error: { message: "msg" } }), "Error: msg");
-  assertEquals(ToolResult({ success: false, error: {} }).getSerializedOutput(), "Error: Unknown error");
+  assertEquals(
+    ToolResult({ success: false, error: { code: 1 } }).getSerializedOutput(),
+    "Error: Unknown error",
+  );
   assertEquals(ToolResult({ success: false }).getSerializedOutput(), "Error: Failed");
 });
 

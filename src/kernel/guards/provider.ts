@@ -11,6 +11,7 @@ import { describeKind } from "../../sdk/value_path.ts";
 import { costOf, parsePrices } from "../../sdk/money.ts";
 import { sentTokens, Usage } from "../../sdk/messages.ts";
 import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
+import { ProviderCall } from "../../sdk/request_ids.ts";
 import { estimateTokens, requestTokens, toolTokens } from "../../sdk/token_estimate.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
 import type {
@@ -50,6 +51,8 @@ interface OpenCall {
   answer_text: string;
   /** Whether a part of another provider's answer is counted already. */
   part_is_counted: boolean;
+  /** Ids of the model calls within it. */
+  readonly requests: ProviderCall;
 }
 
 /** Calls by the keys that their providers received: empty objects, of which a module cannot create one. */
@@ -116,22 +119,25 @@ export class ProviderGuard {
   readonly #session: SessionContext;
   readonly #provider: Provider;
   readonly #name: string;
+  readonly #module_id: string;
   #info: ProviderInfo | null = null;
   #unknown_price_is_reported = false;
 
-  /** @param name Name that the provider is mounted under. */
-  constructor(session: SessionContext, provider: Provider, name: string) {
+  /** @param mount Name that the provider is mounted under, and id of the module. */
+  constructor(session: SessionContext, provider: Provider, mount: { name: string; module_id: string }) {
     this.#session = session;
     this.#provider = provider;
-    this.#name = name;
+    this.#name = mount.name;
+    this.#module_id = mount.module_id;
     this.loop_handle = this.#createHandle(true);
     this.handle = this.#createHandle(false);
   }
 
   #createHandle(is_for_loop: boolean): Provider {
     const handle = new ProviderHandle(this, is_for_loop);
-    const modelInfo = methodOf(this.#provider, "getModelInfo");
-    if (modelInfo) addSnakeCase(Object.assign(handle, { getModelInfo: () => modelInfo() }));
+    if (methodOf(this.#provider, "getModelInfo")) {
+      addSnakeCase(Object.assign(handle, { getModelInfo: () => this.#readModelInfo() }));
+    }
     return Object.freeze(handle);
   }
 
@@ -145,7 +151,9 @@ export class ProviderGuard {
 
   async listModels(): Promise<ModelInfo[]> {
     const models = await methodOf(this.#provider, "listModels")?.();
-    return Array.isArray(models) ? models : [];
+    if (!Array.isArray(models)) return [];
+    for (const model of models) this.#session.noteReturned("model info", model, this.#module_id);
+    return models;
   }
 
   parseToolCalls(response: ChatResponse): ToolCall[] {
@@ -155,7 +163,17 @@ export class ProviderGuard {
   }
 
   readInfo(): ProviderInfo {
-    return this.#info ??= readInfo(this.#session, this.#provider, this.#name);
+    if (this.#info === null) {
+      this.#info = readInfo(this.#session, this.#provider, this.#name);
+      this.#session.noteReturned("provider info", this.#info, this.#module_id);
+    }
+    return this.#info;
+  }
+
+  #readModelInfo(): unknown {
+    const info: unknown = methodOf(this.#provider, "getModelInfo")?.();
+    this.#session.noteReturned("model info", info, this.#module_id);
+    return info;
   }
 
   /** Returns the maximum of a request, else that of the provider; ignores a number below 0, and NaN. */
@@ -189,11 +207,12 @@ export class ProviderGuard {
       answer_text: "",
       part_is_counted: false,
     };
-    const call: OpenCall = { ...state, is_for_loop };
+    const call: OpenCall = { ...state, is_for_loop, requests: new ProviderCall() };
     let response: Answer;
     try {
       const received = await this.#send(request, options, call, reservation, step);
       response = readAnswer(this.#session, this.#provider, received, call.usage);
+      this.#session.noteReturned("response", received, this.#module_id);
     } catch (thrown) {
       // a part of an answer counts with the event that reports it
       reservation?.settle(null, options.signal?.aborted === true && !step.is_ended);
@@ -204,6 +223,8 @@ export class ProviderGuard {
       const part = step.is_ended ? null : this.#partOf(thrown, request, options, call);
       const error = toTypedError(thrown, this.#name);
       const failure = this.#failureOf(error, part);
+      const request_id = call.requests.end(); // the event of the failure ends it
+      if (failure !== null && request_id !== null) failure.request_id = request_id;
       if (outer) Object.assign(outer, { taken: false, text: "", part_is_counted: part !== null });
       if (failure !== null && (!outer || part)) await this.#noteFailure(turn, step, failure, is_for_loop);
       if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
@@ -291,6 +312,7 @@ export class ProviderGuard {
     if (turn !== this.#session.turn || step.is_ended) return;
     if (is_for_loop) {
       if (failure.usage !== undefined) turn.unreported_parts.push(failure);
+      else if (failure.request_id !== undefined) turn.failed_request = failure;
       return;
     }
     const data = { ...failure, inner: true };
@@ -364,7 +386,7 @@ export class ProviderGuard {
   #mostOf(input_tokens: number, output_tokens: number): { tokens: number; cost_usd: string | null } {
     const tokens = input_tokens + output_tokens;
     try {
-      const info: unknown = methodOf(this.#provider, "getModelInfo")?.();
+      const info = this.#readModelInfo();
       const prices = isObject(info) && isObject(info.prices) ? parsePrices(info.prices) : null;
       const usage = Usage({ input_tokens, output_tokens });
       return { tokens, cost_usd: prices && costOf(usage, prices) };
@@ -396,10 +418,9 @@ export class ProviderGuard {
     };
     const key = {};
     CALLS.set(key, call);
-    const pending = step.race(this.#provider.complete(
-      is_changed ? { ...request, max_output_tokens } : request,
-      options.onDelta ? { signal, call: key, onDelta } : { signal, call: key },
-    ));
+    const sent = is_changed ? { ...request, max_output_tokens } : request;
+    const sent_options = options.onDelta ? { signal, call: key, onDelta } : { signal, call: key };
+    const pending = step.race(call.requests.run(() => this.#provider.complete(sent, sent_options)));
     return own_signal ? untilAborted(own_signal, pending) : pending;
   }
 }

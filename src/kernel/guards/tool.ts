@@ -10,7 +10,7 @@ import {
 } from "../../sdk/json.ts";
 import { inputSchemaOf } from "../../sdk/snake_case_aliases.ts";
 import { wellFormed } from "../../sdk/well_formed.ts";
-import { toolFailure, toToolResult } from "../../sdk/tools.ts";
+import { isResult, toolFailure, toToolResult } from "../../sdk/tools.ts";
 import type {
   JsonObject,
   JsonSchema,
@@ -106,10 +106,9 @@ export class ToolGuard implements Tool {
           signal: deadline.signal,
           progress: (text) => this.#progress(call, text, context),
         });
-        result = boundedResult(
-          toToolResult(isThenable(returned) ? await deadline.wait(returned) : returned),
-          session.limits,
-        );
+        const answer = isThenable(returned) ? await deadline.wait(returned) : returned;
+        result = boundedResult(toToolResult(answer), session.limits);
+        if (isResult(answer)) session.noteReturned("tool result", answer, this.#module_id);
       }
       call.settled = { result };
     } catch (error) {

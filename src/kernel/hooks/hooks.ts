@@ -8,6 +8,7 @@ import { finite, HandlerList, requireEventName } from "../../sdk/handler_list.ts
 import { RUNTIME_EVENTS } from "../../sdk/event_table.ts";
 import { type ChainHandler, noopEmission, runChain } from "../../sdk/hook_chain.ts";
 import { toFrozenObject, toPlainObject } from "../../sdk/json.ts";
+import { withRequestId } from "../../sdk/request_ids.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Emission, JsonObject } from "../../sdk/types.ts";
 import { withDeadline } from "../timeouts.ts";
@@ -100,12 +101,13 @@ export class Hooks {
 
   #emit(
     event: string,
-    data: JsonObject,
+    payload: JsonObject,
     collection: Collection | null,
     emitter: Emitter | null,
   ): Promise<Emission> {
     try {
       requireEventName("emit an event", event);
+      const data = withRequestId(event, payload); // at once: it is that of the emitter's context
       const preceding = this.#contract.before(event, data);
       if (preceding) return preceding.then(() => this.#pass(event, data, collection, emitter));
       return this.#pass(event, data, collection, emitter);
@@ -189,6 +191,8 @@ export class Hooks {
         ),
       onError: (handler, error) => this.#warnFailed(handler, event, error),
       onIgnored: (handler, answer) => this.#warnIgnored(handler, event, answer),
+      onReturned: ({ module_id, name }, value) =>
+        this.#session.noteReturned("hook result", value, module_id ?? name),
     });
   }
 

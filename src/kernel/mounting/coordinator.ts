@@ -350,7 +350,7 @@ function guardMounted(shared: SessionParts, mounted: Mounted, module_id: string)
       };
     }
     case "providers": {
-      const guard = new ProviderGuard(session, mounted.module as Provider, name);
+      const guard = new ProviderGuard(session, mounted.module as Provider, { name, module_id });
       return () => warnOfOverwrite(mounts.putProvider(name, guard));
     }
     case "tools": {

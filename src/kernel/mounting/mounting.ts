@@ -3,7 +3,7 @@
  * what was mounted, publish it behind guards, and emit `module:mounted`; or discard the draft and emit
  * `module:skipped`.
  */
-import { errorMessage, hasCode, PreampError, readField } from "../../sdk/errors.ts";
+import { errorCode, errorMessage, hasCode, PreampError, readField } from "../../sdk/errors.ts";
 import { describe } from "../../sdk/value_path.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { POINT } from "../../sdk/plan.ts";
@@ -37,6 +37,17 @@ class Skip {
     readonly is_stated = false,
   ) {}
 }
+
+/** Reason of a {@link Skip}, with the code of its cause if there is one → the `reason_code` of a failure. */
+const REASON_CODES: Readonly<Record<string, string>> = {
+  "load_failed not_found": "missing_source",
+  "load_failed module_invalid": "invalid_package_layout",
+  "load_failed module_load_failed": "invalid_entry_point",
+  "mount_failed not_found": "invalid_entry_point",
+  "mount_failed module_invalid": "validation_failed",
+  "contract_unsupported": "invalid_module_metadata",
+  "protocol_compliance": "validation_failed",
+};
 
 /** Returns the module specs of a plan in mounting order. */
 export function mountingOrder(plan: MountPlan): ModuleSpec[] {
@@ -135,7 +146,7 @@ function callMount({ spec, opened, config, coordinator }: SessionModule, clock: 
   const mount = methodOf(module, "mount");
   if (!mount) {
     const fact = "it must export mount(coordinator, config)";
-    throw new PreampError("module_invalid", `Cannot mount module "${spec.module}": ${fact}`);
+    throw new PreampError("not_found", `Cannot mount module "${spec.module}": ${fact}`);
   }
   const returned = mount(coordinator, config);
   if (load_timeout_s === undefined) return returned;
@@ -239,7 +250,10 @@ async function discardDraft(shared: SessionParts, coordinator: ModuleCoordinator
   }
 }
 
-/** Emits `module:skipped`; throws for a required module. `gates`: the module is a hook that can deny. */
+/**
+ * Emits `module:skipped`, and `module:load_failed` for a failure; throws for a required module. `gates`: the
+ * module is a hook that can deny.
+ */
 async function skip(
   shared: SessionParts,
   spec: ModuleSpec,
@@ -263,6 +277,15 @@ async function skip(
     reason,
     message,
   });
+  if (reason !== "not_configured") { // it declined, and did not fail
+    await shared.session.hooks.emit("module:load_failed", {
+      module_type: spec.type,
+      module_id: spec.module,
+      error: message,
+      reason_code: REASON_CODES[`${reason} ${errorCode(cause) ?? ""}`.trim()] ?? "unknown",
+      ...(spec.instance_id === undefined ? {} : { instance_id: spec.instance_id }),
+    });
+  }
   return { path: spec.path, message };
 }
 

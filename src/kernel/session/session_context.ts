@@ -8,6 +8,8 @@ import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../..
 import type { RunLimitGuard } from "../run_limits.ts";
 import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
 import { onAbort } from "../../sdk/abortable.ts";
+import { type Returned, unknownFields } from "../../sdk/returned_fields.ts";
+import { describe } from "../../sdk/value_path.ts";
 import { StepAbort } from "../timeouts.ts";
 import type { SessionState } from "./session_state.ts";
 import type { LoopSteps, Turn } from "./turn_state.ts";
@@ -36,6 +38,9 @@ export interface KernelLimits {
   /** Maximum bytes of `session_state` as JSON. */
   max_session_state_bytes: number;
 }
+
+/** Unknown fields that are reported in one session: a module may return another one each time. */
+const MAX_UNKNOWN = 20;
 
 /** Shared state of one session. Its parts set `hooks` and `loop_steps`, the session sets `turn`. */
 export class SessionContext {
@@ -71,6 +76,21 @@ export class SessionContext {
       if (at !== undefined) return { at };
     }
     return {};
+  }
+
+  /** Unknown fields that were reported; null: none. */
+  #unknown: Set<string> | null = null;
+
+  /** Warns of the fields of what a module returned that are not known: of each once, and of some at most. */
+  noteReturned(what: Returned, value: unknown, module_id: string): void {
+    for (const field of unknownFields(what, value)) {
+      const known = this.#unknown ??= new Set();
+      const key = `${module_id} ${what} ${field}`;
+      if (known.has(key) || known.size >= MAX_UNKNOWN) continue;
+      known.add(key);
+      const fact = `returned a ${what} with the unknown key ${describe(field)}`;
+      this.host.warn("unknown_key", `Module "${module_id}" ${fact}: this version of Preamp does not use it`);
+    }
   }
 
   /** Ends the current step of the turn. Outside of a turn: never aborted. */

@@ -127,6 +127,8 @@ export class Turn {
    * reports them.
    */
   readonly unreported_parts: JsonObject[] = [];
+  /** Data of `provider:error` for the last call that failed, if its provider left its model call open. */
+  failed_request: JsonObject | null = null;
   /** Usage of what arrived of an answer that a cancellation or the end of the time broke off. */
   broken_off: Usage | null = null;
   /** Text that arrived of the last answer, when it broke off; "" for a complete one. */

@@ -102,6 +102,7 @@ export class TurnTracker {
         if (turn.unreported.length > 0) return completeResponse(turn, data);
         return isRepeated(turn, data) ? null : this.#countOwn(data);
       case "provider:error":
+        return this.#countOwn(turn.inner_responses.has(data) ? data : withFailed(turn, withPart(turn, data)));
       case "provider:retry":
         return this.#countOwn(turn.inner_responses.has(data) ? data : withPart(turn, data));
       case "llm:stream_aborted":
@@ -219,8 +220,19 @@ function withPart({ unreported_parts }: Turn, data: JsonObject): JsonObject {
   const of_provider = unreported_parts.filter(({ provider }) => provider === data.provider);
   const part = of_provider.find(({ error }) => jsonEqual(error, data.error)) ?? of_provider[0];
   if (part === undefined) return data;
-  const [{ usage } = {}] = unreported_parts.splice(unreported_parts.indexOf(part), 1);
-  return { ...data, usage: usage! }; // those without a part are not in the list
+  const [{ usage, request_id } = {}] = unreported_parts.splice(unreported_parts.indexOf(part), 1);
+  // those without a part are not in the list
+  return request_id === undefined ? { ...data, usage: usage! } : { request_id, ...data, usage: usage! };
+}
+
+/** Returns the data of a failed call with the id of the model call that its provider left open. */
+function withFailed(turn: Turn, data: JsonObject): JsonObject {
+  const failed = turn.failed_request;
+  if (failed === null || failed.provider !== data.provider || !jsonEqual(failed.error, data.error)) {
+    return data;
+  }
+  turn.failed_request = null;
+  return { request_id: failed.request_id, ...data };
 }
 
 /** Returns the data of a stream that the end of the turn's step broke off, with the usage of its part. */

@@ -1,6 +1,6 @@
 /** What a log has of one turn: the calls that the agent made, and the answers that a replay receives. */
 import type { ApprovalDecision, Entry } from "../../kernel/host.ts";
-import { noopEmission } from "../../sdk/hook_chain.ts";
+import { noopEmission, setPortedFields } from "../../sdk/hook_chain.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { Emission, Injection, Message } from "../../sdk/types.ts";
 
@@ -299,20 +299,17 @@ function isAnswer({ event, data }: Entry): boolean {
 function emissionOf({ verdict, data: recorded }: Entry, data: JsonObject, prompt: string): Emission {
   if (!verdict) return noopEmission(data);
   const injections = (verdict.injections ?? []) as unknown as Injection[]; // written by the kernel
-  const [first] = injections;
   const { action, hook_name, reason = null } = verdict;
   const question = { prompt, options: ["Allow", "Deny"], timeout: null, default: "deny" as const };
-  return {
+  const emission: Emission = {
     ...noopEmission(verdict.modified ? { ...recorded } : data),
     action: action as Emission["action"], // written by the kernel
     hook_name,
     reason,
     modified: verdict.modified === true,
     injections: injections.map((injection) => ({ ...injection })),
-    context_injection: first ? injections.map(({ text }) => text).join("\n\n") : null,
-    context_injection_role: first?.role ?? "system",
-    ephemeral: first?.ephemeral ?? false,
-    append_to_last_tool_result: injections.some((injection) => injection.append_to_last_tool_result),
     ...(action === "ask_user" ? { approval: { ...question, hook_name: hook_name ?? "" } } : {}),
   };
+  setPortedFields(emission);
+  return emission;
 }

@@ -2,6 +2,7 @@
  * Serves the requests of a guest through the session's guarded handles, so that limits, hooks, approvals and
  * events apply to a guest as to any other module (src/docs/architecture.md#guards).
  */
+import { outsideOfCalls } from "../../sdk/request_ids.ts";
 import { isObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import type {
   ChatRequest,
@@ -101,7 +102,7 @@ async function serveHooks(
   const { method, args } = request;
   const event = args[0] as string; // checked by the registry
   const data = isObject(args[1]) ? args[1] : null;
-  if (method === "emit") return emissions.add(await hooks.emit(event, data));
+  if (method === "emit") return emissions.add(await outsideOfCalls(() => hooks.emit(event, data)));
   if (method !== "emitAndCollect") throw unknownMethod(request);
   return await hooks.emitAndCollect(event, data, typeof args[2] === "number" ? args[2] : undefined);
 }

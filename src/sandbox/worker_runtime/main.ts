@@ -27,7 +27,8 @@ import { GuestRpc, type OpenCall, tooLarge } from "./rpc.ts";
 import { type AnswerBounds, checkAnswerBounds } from "../../sdk/checks.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
 import { withoutImages } from "../../sdk/result_content.ts";
-import { toToolResult } from "../../sdk/tools.ts";
+import { unknownFields } from "../../sdk/returned_fields.ts";
+import { isResult, toToolResult } from "../../sdk/tools.ts";
 
 /** Serves one module over a port. */
 class WorkerRuntime {
@@ -171,7 +172,10 @@ async function serveTool({ method, args, signal, note }: OpenCall, tool: object)
   const progress = (text: string) => note(String(text));
   const returned = await methodOf(tool, "execute")!(input, { id, session_id, signal, progress });
   const { success, output, error, content } = toToolResult(returned);
-  const texts = { success, output, error, ...(content ? { content: withoutImages(content) } : {}) };
+  const texts: JsonObject = { success, output, error };
+  if (content) texts.content = withoutImages(content);
+  const unknown = isResult(returned) ? unknownFields("tool result", returned) : [];
+  for (let index = 0; index < unknown.length; index++) texts[unknown[index]!] = null; // for the host's warning
   const { length } = JSON.stringify(texts);
   const max_bytes = args[2] as number; // from the host
   if (length > max_bytes) throw tooLarge(length, max_bytes);

@@ -7,6 +7,7 @@ import { hookResultData } from "../../sdk/hook_result.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
+import { withRequestId } from "../../sdk/request_ids.ts";
 import { map, Object, Proxy, toText, WeakMap } from "../../sdk/primordials.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import {
@@ -175,7 +176,8 @@ export class HooksProxy extends HookRegistryBase implements HookRegistry {
 
   async emit(event: string, data: JsonObject | null = null): Promise<Emission> {
     requireEventName("emit an event", event);
-    const answer = await this.#rpc.request("hooks", "emit", [event, toPlain(data)]);
+    const plain = withRequestId(event, toPlainObject(data)); // the host does not know the module's contexts
+    const answer = await this.#rpc.request("hooks", "emit", [event, plain]);
     const { number, emission } = answer as NumberedEmission; // from the host
     this.#numbers.set(emission, number);
     return emission;

@@ -226,11 +226,20 @@ export class CompactionCandidate implements CompactionDecisions {
     if (this.tokens > goal.limit) this.#squeezeTail(goal.limit);
   }
 
-  /** Truncates the results of the tail, the longest ones most, until the view fits. */
+  /**
+   * Truncates the results of the tail, the longest ones most, until the view fits: those with images last,
+   * because the model has not seen them.
+   */
   #squeezeTail(limit: number): void {
     const results = this.#tailResults();
+    this.#squeeze(results.filter(({ message }) => typeof message.content === "string"), limit);
+    this.#squeeze(results, limit);
+  }
+
+  #squeeze(results: readonly Entry[], limit: number): void {
     const fewest = Math.min(FEWEST_CHARS, this.#config.truncate_chars);
-    for (let chars = longest(results.map((entry) => entry.message.content)); this.tokens > limit;) {
+    const texts = results.map((entry) => textOf(entry.message.content).length);
+    for (let chars = Math.max(fewest + 1, ...texts); this.tokens > limit;) {
       if (chars <= fewest) return;
       // the excess relative to the current tokens gives the new length; each round takes at least a tenth, so
       // that it ends soon
@@ -276,8 +285,4 @@ export class CompactionCandidate implements CompactionDecisions {
     this.tokens += tokens - before.tokens;
     this.changed.set(entry, { visible, tokens, kept_chars });
   }
-}
-
-function longest(contents: readonly unknown[]): number {
-  return Math.max(0, ...contents.map((content) => textOf(content).length));
 }

@@ -5,7 +5,7 @@
 import { readConfig } from "../config.ts";
 import type { JsonObject, JsonSchema } from "../json.ts";
 import { costOf, type Prices, PRICES_SCHEMA } from "../money.ts";
-import type { ConfigField, ModelInfo } from "../providers.ts";
+import { type ConfigField, type ModelInfo, Pricing } from "../providers.ts";
 import type { Backend, CallSettings, ListedModel } from "./backend.ts";
 import type { Usage } from "../messages.ts";
 
@@ -318,7 +318,7 @@ export class ModelTable {
   /** Returns a listed model with its sizes and capabilities. */
   infoOf(model: ListedModel): ModelInfo {
     const facts = this.factsOf(model.id);
-    const prices = facts.prices ? { prices: facts.prices } : {};
+    const prices = facts.prices ? { prices: facts.prices, pricing: pricingOf(facts.prices) } : {};
     return {
       ...prices,
       ...model,
@@ -338,6 +338,16 @@ export class ModelTable {
     }
     return prices ? costOf(usage, prices) : null;
   }
+}
+
+/** Returns prices in US dollars as numbers, for display. */
+function pricingOf({ input, output, cache_read, cache_write }: Prices): Pricing {
+  return Pricing({
+    input_per_million: Number(input),
+    output_per_million: Number(output),
+    ...(cache_read === undefined ? {} : { cache_read_per_million: Number(cache_read) }),
+    ...(cache_write === undefined ? {} : { cache_write_per_million: Number(cache_write) }),
+  });
 }
 
 /**

@@ -111,6 +111,20 @@ const LIFECYCLE = {
     reason: text,
     message: text,
   }),
+  "module:load_failed": payload("A provider, tool or hook failed to load or mount; follows module:skipped.", {
+    module_type: z.enum(["provider", "tool", "hook"]),
+    module_id: text,
+    error: text,
+    reason_code: z.enum([
+      "invalid_package_layout",
+      "missing_source",
+      "invalid_entry_point",
+      "invalid_module_metadata",
+      "validation_failed",
+      "unknown",
+    ]),
+    instance_id: text.optional(),
+  }),
   "module:on_session_ready_failed": payload("A module's onSessionReady failed; the session continues.", {
     module_id: text,
     error: z.union([text, z.looseObject({ type: text, msg: text })]),
@@ -169,6 +183,7 @@ const TURN = {
 
 const provider = text;
 const request_id = text.describe("one attempt of a model call");
+const own_request_id = text.optional().describe("that of the `llm:request` of the same call");
 const block_index = count;
 /** Numbers of a request that was too long for the model. */
 const overflow = {
@@ -198,6 +213,7 @@ const MODEL = {
   }),
   "provider:error": payload("A model call failed for good.", {
     provider,
+    request_id: own_request_id,
     error: failure,
     retryable: flag,
     status_code: z.int().nullable(),
@@ -214,7 +230,9 @@ const MODEL = {
       delay: amount.describe("seconds"),
       error_type: text,
       error_message: text,
-      request_id: text.optional().describe("present when the loop retries, not the provider"),
+      request_id: text.optional().describe(
+        "the loop's attempt, or that of the `llm:request` of the provider that retries",
+      ),
       status_code: z.int().optional(),
       retry_after: amount.optional(),
       delay_multiplier: amount.optional(),
@@ -223,6 +241,7 @@ const MODEL = {
     },
   ),
   "provider:throttle": payload("A provider waits before it calls.", {
+    request_id: own_request_id,
     provider,
     delay: amount.describe("seconds"),
     reason: text.optional(),
@@ -249,12 +268,14 @@ const MODEL = {
     max_concurrent: count,
   }),
   "llm:request": payload("A provider is about to send its own request.", {
+    request_id: own_request_id,
     provider,
     model: text.nullable().optional(),
     message_count: count.optional(),
     raw: fields.optional(),
   }),
   "llm:response": payload("A provider's own request has ended.", {
+    request_id: own_request_id,
     provider,
     model: text.nullable().optional(),
     status: z.enum(["ok", "error"]),

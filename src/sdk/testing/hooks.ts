@@ -11,6 +11,7 @@ import {
   HookRegistryBase,
 } from "../hooks.ts";
 import { isObject, type JsonObject, toPlainObject } from "../json.ts";
+import { withRequestId } from "../request_ids.ts";
 import { withSnakeCase } from "../snake_case_aliases.ts";
 import { FakeClock, withinTime } from "./clocks.ts";
 
@@ -57,7 +58,7 @@ export class EventRecorder extends HookRegistryBase implements HookRegistry {
   /** Runs the handlers, records the event, and resolves to the emission. */
   async emit(event: string, input: JsonObject | null = null): Promise<Emission> {
     requireEventName("emit an event", event);
-    const data = input ?? {};
+    const data = withRequestId(event, input ?? {});
     const handlers = this.#handlers.of(event);
     if (handlers.length === 0) {
       this.record(event, data);

@@ -14,6 +14,7 @@ function injection(append_to_last_tool_result: boolean): Injection {
     ephemeral: true,
     append_to_last_tool_result,
     hook_name: "h",
+    event: "provider:request",
   };
 }
 

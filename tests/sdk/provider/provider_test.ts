@@ -2,7 +2,7 @@
 import { type ChatRequest, type JsonObject, LLMError } from "preamp";
 import { type AnswerUsage, mountProvider } from "preamp/provider";
 import { TestCoordinator, testProvider, turn } from "preamp/testing";
-import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { until } from "../../support/clock.ts";
 import { definitionOf, type Mounted, mountFake, textAnswer } from "./fake_backend.ts";
 
@@ -206,8 +206,11 @@ Deno.test("a call emits llm:request and llm:response, with the bodies only on re
       data,
     ]);
     const body = { model: "small", tools: [], max_output_tokens: 1000, stream: false };
+    const { request_id } = events[0]![1] as JsonObject;
+    assertMatch(String(request_id), /^[0-9a-f-]{36}$/);
     assertEquals(JSON.parse(JSON.stringify(events)), [
       ["llm:request", {
+        request_id,
         provider: "fake",
         model: "small",
         message_count: 1,
@@ -217,6 +220,7 @@ Deno.test("a call emits llm:request and llm:response, with the bodies only on re
         ...(raw ? { raw: body } : {}),
       }],
       ["llm:response", {
+        request_id,
         provider: "fake",
         model: "small",
         status: "ok",

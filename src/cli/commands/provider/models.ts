@@ -17,7 +17,7 @@ export const command: Command = {
   summary: "Lists the models of the accounts; by default of every provider whose key is set.",
   flags: formatFlags({
     help:
-      "a table (default), or {data: [{model, provider, id, display_name, context_window, …}], errors: [{provider, code, message}]}",
+      "a table (default), or {data: [{model, provider, id, display_name, context_window, pricing, …}], errors: [{provider, code, message}]}",
   }),
   details: () =>
     `The first column is what -m of preamp run takes. Exit codes: 0 listed, 1 a provider failed.
@@ -26,6 +26,13 @@ export const command: Command = {
 `,
   run,
 };
+
+/** Prices are in US dollars per million tokens. */
+const HEADER = ["model", "name", "window", "max output", "$/M input", "$/M output"];
+
+function priceText(price: number | undefined): string {
+  return price === undefined ? "" : String(price);
+}
 
 /** A model with its name for `-m`. */
 type ListedModel = ModelInfo & { model: string; provider: string };
@@ -47,13 +54,14 @@ async function run({ rest }: Arguments, io: Io): Promise<Answer> {
       errors.push({ provider, code, message: errorMessage(error) });
     }
   }
-  const rows = data.map(({ model, display_name, id, context_window, max_output_tokens }) => {
+  const rows = data.map(({ model, display_name, id, context_window, max_output_tokens, pricing }) => {
     const name = display_name === id ? "" : messageText(display_name);
-    return [messageText(model), name, String(context_window), String(max_output_tokens)];
+    const prices = [priceText(pricing?.input_per_million), priceText(pricing?.output_per_million)];
+    return [messageText(model), name, String(context_window), String(max_output_tokens), ...prices];
   });
   return {
     data: { data, errors },
-    text: data.length === 0 ? "" : tableText([["model", "name", "window", "max output"], ...rows]),
+    text: data.length === 0 ? "" : tableText([HEADER, ...rows]),
     notes: failuresText(errors, io),
     exit: errors.length === 0 ? EXIT.done : EXIT.failed,
   };

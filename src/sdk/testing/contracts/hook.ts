@@ -141,7 +141,8 @@ function checkAnswer({ event, value, thrown }: Answer): void {
   expect(parsed, `a handler of ${event} returned an invalid hook result: ${JSON.stringify(value)}`);
   if (parsed.action === "deny") expect(parsed.reason, `a handler of ${event} denied without a reason`);
   if (parsed.action === "inject_context") {
-    expect(parsed.context_injection, `a handler of ${event} injected no text`);
+    const texts = parsed.context_injections.map(({ content }) => content);
+    expect(texts.some((text) => text !== ""), `a handler of ${event} injected no text`);
   }
   if (parsed.action === "ask_user") expect(parsed.approval_prompt, `a handler of ${event} asked no question`);
 }
