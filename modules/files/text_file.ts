@@ -6,6 +6,9 @@ import { FileError } from "./access.ts";
 import { decodeText, encodeText, type Encoding, UTF_8 } from "./encoding.ts";
 import { changesBetween } from "./line_changes.ts";
 
+/** Lines of a file that can be changed. */
+const MAX_LINES = 2_000_000;
+
 /** The lines of a text. */
 export interface Lines {
   /** Texts between the line ends; the last one is empty when the text ends with a line end. */
@@ -70,13 +73,15 @@ export async function parseTextFile(bytes: Uint8Array, path: string): Promise<Te
   const decoded = await decodeText(bytes);
   if (decoded === null) throw notText(path, bytes.length);
   const { text, encoding } = decoded;
+  const lines = linesOf(text);
+  if (lines.lines.length > MAX_LINES) throw new FileError(`${path} has more than ${MAX_LINES} lines`);
   if (!encoding.name.startsWith("utf-")) {
     const again = encodeText(text, encoding, path);
     if (again.length !== bytes.length || again.some((byte, at) => byte !== bytes[at])) {
       throw new FileError(`${path} is encoded as ${encoding.name}, which has other bytes for the same text`);
     }
   }
-  return { encoding, ...linesOf(text) };
+  return { encoding, ...lines };
 }
 
 /** Returns the refusal of a file that is no text. */
@@ -89,6 +94,12 @@ export function notText(path: string, bytes: number): FileError {
 /** Returns the bytes of a text file. @throws {FileError} when its encoding lacks a character. */
 export function bytesOf({ lines, ends, encoding }: TextFile, path: string): Uint8Array {
   return encodeText(lines.map((line, at) => line + (ends[at] ?? "")).join(""), encoding, path);
+}
+
+/** Returns whether two text files have the same lines and line ends. */
+export function isSameText(one: Lines, other: Lines): boolean {
+  const textOf = ({ lines, ends }: Lines) => lines.map((line, at) => line + ends[at]).join("");
+  return textOf(one) === textOf(other);
 }
 
 /** Returns what a text file has besides UTF-8 and `\n`, for a person or a model; empty: nothing. */

@@ -161,8 +161,9 @@ export async function edited(file: TextFile, edits: readonly Edit[], path: strin
   return await replaced(file, found);
 }
 
-/** Places of one text that are named in a refusal. */
+/** Places of one text that are named in a refusal, and that can be replaced. */
 const MAX_NAMED = 10;
+const MAX_REPLACED = 200_000;
 
 /** A file in which the texts of edits are searched. */
 class EditedText {
@@ -191,6 +192,9 @@ class EditedText {
     if (exact.length > 1 && !replace_all) {
       throw this.#ambiguous(name, exact.map((start) => lineAt(this.#starts, start)), ", or set replace_all");
     }
+    if (exact.length > MAX_REPLACED) {
+      throw new FileError(`${name} is more than ${MAX_REPLACED} times in ${this.#path}: use a command`);
+    }
     return exact.map((start) => ({ start, end: start + old.length, put }));
   }
 
@@ -199,7 +203,7 @@ class EditedText {
     const places: number[] = [];
     for (let at = this.text.indexOf(wanted); at >= 0;) {
       places.push(at);
-      if (!isAll && places.length > MAX_NAMED) break;
+      if (places.length > (isAll ? MAX_REPLACED : MAX_NAMED)) break;
       at = this.text.indexOf(wanted, at + (isAll ? wanted.length : 1));
     }
     return places;
@@ -267,7 +271,7 @@ export async function planWrite(
     changes: [
       { path, real: target.path, before: old?.bytes ?? null, after: bytesOf(after, path), isKnown: true },
     ],
-    done: [{ ...await doneTo(said, old?.file.lines, after.lines), numbered: [] }], // the model wrote all of it
+    done: [{ ...await doneTo(said, old?.file.lines, after.lines), numbered: [], left: 0 }], // the model wrote all
   };
 }
 

@@ -1,6 +1,6 @@
 /** What the tools of this module share: settings, the files that were read, and writing with its diff. */
 import { type AppliedChange, type FileAccess, FileError } from "../files/access.ts";
-import { type ShownChange, shownChange } from "../files/line_changes.ts";
+import { MAX_NUMBERED, type ShownChange, shownChange } from "../files/line_changes.ts";
 import { parseTextFile, type TextFile } from "../files/text_file.ts";
 import type { KnownFiles } from "./known_files.ts";
 import { type Coordinator, type JsonObject, toolFailure, ToolResult } from "preamp/base";
@@ -149,15 +149,12 @@ function textForPerson(done: readonly Done[]): string {
   return done.map(({ sentence, diff }) => diff === "" ? sentence : `${sentence}\n${diff}`).join("\n");
 }
 
-/** Lines around its changes that the model gets back of a call: it wrote them, and may read more. */
-const MAX_NUMBERED = 40;
-
 function textForModel(done: readonly Done[]): string {
-  let left = MAX_NUMBERED;
-  return done.flatMap(({ sentence, numbered }) => {
-    const shown = numbered.slice(0, left);
-    left -= shown.length;
-    const more = numbered.length - shown.length;
+  let room = MAX_NUMBERED;
+  return done.flatMap(({ sentence, numbered, left }) => {
+    const shown = numbered.slice(0, room);
+    room -= shown.length;
+    const more = left + numbered.length - shown.length;
     return [sentence, ...shown, ...more > 0 ? [`(${more} more lines around the changes)`] : []];
   }).join("\n");
 }

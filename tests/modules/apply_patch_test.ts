@@ -80,6 +80,16 @@ const CASES: Readonly<Record<string, Case>> = {
     patch: ["*** Update File: a", "*** Move to: b"],
     after: { b: "1\n" },
   },
+  "moves a file with only context": {
+    before: { a: "1\n2\n" },
+    patch: ["*** Update File: a", "*** Move to: b", "@@", " 1"],
+    after: { b: "1\n2\n" },
+  },
+  "refuses an update with only context": {
+    before: { a: "1\n2\n" },
+    patch: ["*** Update File: a", "@@", " 1"],
+    after: /changes nothing in a/,
+  },
   "leaves the end of a file without a newline": {
     before: { a: "1\n2" },
     patch: ["*** Update File: a", "@@", "-2", "+two"],

@@ -3,7 +3,8 @@ import fc from "fast-check";
 import { FileError } from "../../modules/files/access.ts";
 import { bytesOf, parseTextFile } from "../../modules/files/text_file.ts";
 import { edited } from "../../modules/tool-filesystem/edit.ts";
-import { parsePatch, updated } from "../../modules/tool-filesystem/patch.ts";
+import { parsePatch } from "../../modules/tool-filesystem/patch.ts";
+import { updated } from "../../modules/tool-filesystem/update.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { propertyOptions } from "../support/cases.ts";
 

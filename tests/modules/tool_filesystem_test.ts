@@ -3,7 +3,8 @@ import { modelContent, toToolResult } from "../../src/sdk/tools.ts";
 import { TestCoordinator } from "preamp/testing";
 import * as filesystem from "../../modules/tool-filesystem/mod.ts";
 import { edited } from "../../modules/tool-filesystem/edit.ts";
-import { parsePatch, updated } from "../../modules/tool-filesystem/patch.ts";
+import { parsePatch } from "../../modules/tool-filesystem/patch.ts";
+import { updated } from "../../modules/tool-filesystem/update.ts";
 import { bytesOf, newTextFile, parseTextFile } from "../../modules/files/text_file.ts";
 import {
   assert,
