@@ -51,8 +51,7 @@ export class Wire {
     }
     const reader = this.#vendor.reader();
     if (!is_json) {
-      const events = ReadableStream.from(eventsFor(reader, response.body));
-      return new Response(events.pipeThrough(new TextEncoderStream()), STREAM_TYPE);
+      return new Response(encoded(eventsFor(reader, response.body)), STREAM_TYPE);
     }
     const text = await response.text();
     const answer = parsed(text);
@@ -100,6 +99,21 @@ async function* eventsFor(
     if (!reader.ended) throw error;
   }
   yield* (reader.last?.() ?? []).map(dataOf);
+}
+
+/** Returns a stream of texts as UTF-8; reads no further than its reader. */
+function encoded(texts: AsyncGenerator<string, void, void>): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const encoder = new TextEncoder();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await texts.next();
+      if (done) controller.close();
+      else controller.enqueue(encoder.encode(value));
+    },
+    async cancel() {
+      await texts.return();
+    },
+  }, { highWaterMark: 0 });
 }
 
 /** Returns an event whose type is in its data: some servers state it in the field `event` only. */

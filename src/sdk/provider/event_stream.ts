@@ -44,7 +44,9 @@ export async function* readEvents(
  */
 async function* linesOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string, void, void> {
   let rest = "";
-  for await (const decoded of body.pipeThrough(new TextDecoderStream())) {
+  const decoder = new TextDecoder();
+  for await (const chunk of body) {
+    const decoded = decoder.decode(chunk, { stream: true });
     // a carriage return at the end may be half of a line end
     const is_half = rest.endsWith("\r");
     const lines = (is_half ? `\r${decoded}` : decoded).split(/\r\n|\n|\r(?!$)/);
