@@ -35,6 +35,7 @@ const ROOTS = [
   "src/sandbox/worker_runtime/main.ts",
   "src/store/sqlite/worker.ts",
   "modules/tool-mcp/message_worker.ts",
+  "modules/tool-web/page_worker.ts",
 ];
 
 interface Manifest {

@@ -33,7 +33,7 @@ const CONFIG_SCHEMA: JsonSchema = {
     max_page_bytes: {
       type: "integer",
       minimum: 1_024,
-      maximum: 67_108_864,
+      maximum: 16_777_216,
       default: 8_388_608,
       description: "Bytes of a page that are read; the rest is left out, and the result says so",
     },

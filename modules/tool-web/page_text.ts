@@ -1,40 +1,46 @@
 /** The text of a fetched page: HTML as Markdown, other text as it is. */
+import { errorMessage } from "preamp/base";
 import { type PublicPage, WebError } from "preamp/web";
+import { inWorker, type WorkerFile } from "../worker/worker_task.ts";
+import { decoded } from "./charset.ts";
+import type { HtmlPage } from "./markdown.ts";
 
-/** Characters of HTML that are converted before other work of the program has its turn. */
-const SLICE_CHARS = 16_384;
+/** Bytes of HTML that are converted: the most hostile ones take some hundred megabytes of memory. */
+const MAX_HTML_BYTES = 4 * 1024 * 1024;
+/** Time for the conversion of a page: one that was written by people takes less than one second. */
+const CONVERT_MS = 10_000;
 
-/** Elements without text of the page. */
-const LEFT_OUT = ["script", "style", "noscript", "template", "svg", "iframe", "nav", "form"];
+const WORKER: WorkerFile<HtmlPage, string> = {
+  source: new URL("./page_worker.ts", import.meta.url),
+  compiled: "modules/tool-web/page_worker.js",
+  inline: async (page) => (await import("./markdown.ts")).markdownOf(page),
+};
 
 /**
- * Resolves to the text of a page. HTML is converted in slices: a large page does not block the program.
+ * Resolves to the text of a page.
  *
- * @throws {WebError} for a page that is not text. Rejects with the signal's reason on abort.
+ * @throws {WebError} for a page that is not text, or whose HTML takes too long. Rejects with the signal's
+ * reason on abort.
  */
 export async function pageText(page: PublicPage, signal: AbortSignal): Promise<string> {
   const { type, charset } = mediaTypeOf(page.contentType);
-  const isHtml = type === "text/html" || type === "application/xhtml+xml";
-  if (!isHtml && !isText(type, page.bytes)) {
-    throw new WebError(`it is ${type || "binary data"} of ${page.bytes.length} bytes, not text`);
-  }
-  const text = decoded(page.bytes, charset ?? (isHtml ? declaredCharset(page.bytes) : undefined));
-  if (!isHtml) return text;
-  const { streamHtmlToMarkdown } = await import("@mdream/js");
-  const parts: string[] = [];
-  const html = ReadableStream.from(slicesOf(text, signal));
-  const options = { origin: new URL(page.url).origin, plugins: { filter: { exclude: LEFT_OUT } } };
-  for await (const part of streamHtmlToMarkdown(html, options)) {
-    parts.push(part);
-  }
-  return parts.join("").trim();
+  if (type === "text/html" || type === "application/xhtml+xml") return await htmlText(page, charset, signal);
+  if (isText(type, page.bytes)) return decoded(page.bytes, charset);
+  throw new WebError(`it is ${type || "binary data"} of ${page.bytes.length} bytes, not text`);
 }
 
-async function* slicesOf(text: string, signal: AbortSignal): AsyncGenerator<string> {
-  for (let at = 0; at < text.length; at += SLICE_CHARS) {
-    await new Promise((resolve) => setTimeout(resolve, 0));
+async function htmlText(
+  { bytes: received, url }: PublicPage,
+  charset: string | undefined,
+  signal: AbortSignal,
+): Promise<string> {
+  const bytes = received.slice(0, MAX_HTML_BYTES); // the worker gets these
+  const page = { bytes, isCut: bytes.length < received.length, charset, origin: new URL(url).origin };
+  try {
+    return await inWorker(WORKER, page, { signal, timeout_ms: CONVERT_MS, transfer: [bytes.buffer] });
+  } catch (error) {
     signal.throwIfAborted();
-    yield text.slice(at, at + SLICE_CHARS);
+    throw new WebError(`its HTML cannot be read: ${errorMessage(error)}`, { cause: error });
   }
 }
 
@@ -42,20 +48,6 @@ function mediaTypeOf(header: string): { type: string; charset?: string } {
   const charset = /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(header)?.[1];
   const type = header.split(";", 1)[0]!.trim().toLowerCase();
   return { type, ...(charset === undefined ? {} : { charset }) };
-}
-
-/** Returns the encoding that a page declares in its first kilobyte (WHATWG HTML §4.2.5.4). */
-function declaredCharset(bytes: Uint8Array): string | undefined {
-  const start = new TextDecoder("latin1").decode(bytes.subarray(0, 1_024));
-  return /<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]+)/i.exec(start)?.[1];
-}
-
-function decoded(bytes: Uint8Array, charset = "utf-8"): string {
-  try {
-    return new TextDecoder(charset).decode(bytes);
-  } catch {
-    return new TextDecoder().decode(bytes); // an encoding that does not exist
-  }
 }
 
 function isText(type: string, bytes: Uint8Array): boolean {

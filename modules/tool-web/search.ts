@@ -59,8 +59,8 @@ export const ENGINES: Readonly<Record<"brave" | "tavily", Engine>> = {
   },
 };
 
-/** Bytes of an answer; twenty results are far smaller. */
-const MAX_ANSWER_BYTES = 2_097_152;
+/** Characters of an answer; twenty results are far smaller. */
+const MAX_ANSWER_CHARS = 524_288;
 const MAX_TEXT_CHARS = 1_000;
 
 /** Resolves to the results of a search. @throws {WebError} when the engine refuses, or answers oddly. */
@@ -89,8 +89,8 @@ async function textOf(response: Response): Promise<string> {
   let text = "";
   for await (const part of (response.body ?? new Blob().stream()).pipeThrough(new TextDecoderStream())) {
     text += part;
-    if (text.length > MAX_ANSWER_BYTES) {
-      throw new WebError(`its answer has more than ${MAX_ANSWER_BYTES} bytes`);
+    if (text.length > MAX_ANSWER_CHARS) {
+      throw new WebError(`its answer has more than ${MAX_ANSWER_CHARS} characters`);
     }
   }
   return text;

@@ -152,6 +152,30 @@ Deno.test("web_fetch ends at its time for a page that never ends, and does not k
   assert(turns > 5, `${turns} turns`);
 });
 
+Deno.test("web_fetch reads the beginning of a page without a tag and of one without an end, and says so", async () => {
+  const pages: Record<string, string> = {
+    "/flat": "word ".repeat(1_000_000),
+    "/long": "<p>é</p>".repeat(700_000),
+    "/short": "<p>All of it",
+  };
+  await using web = serve(({ url }) => html(pages[new URL(url).pathname]!));
+  const fake = await mounted([web.host], { page_chars: 500_000 });
+  const endOf = async (path: string) => {
+    let end = await message(fake, { url: web.url + path });
+    for (let next; (next = /continue with offset (\d+)\]$/.exec(end)?.[1]);) {
+      end = await message(fake, { url: web.url + path, offset: Number(next) });
+    }
+    return end;
+  };
+  const cut = /word |é/;
+  for (const path of ["/flat", "/long"]) {
+    const end = await endOf(path);
+    assertMatch(end, cut);
+    assertMatch(end, /\n\n\[The rest of the page is left out\]\n\n\[characters \d+-(\d+) of \1\]$/);
+  }
+  assertEquals(await endOf("/short"), "All of it");
+});
+
 Deno.test("web_fetch reads the encoding that a page declares, and a compressed page only up to its limit", async () => {
   await using web = serve(async ({ url }) => {
     if (url.endsWith("/latin")) {
