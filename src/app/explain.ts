@@ -23,6 +23,7 @@ import { askedOf, blockOf, entriesOf, grantPath } from "../plan/permissions/perm
 import { type Lock, lockFromData, LockLookup, lockOf, lockOver } from "../plan/lock.ts";
 import { specsOf } from "../policy/authorise.ts";
 import type { EffectiveGrant } from "../policy/effective_permissions.ts";
+import { withoutPlanSecrets } from "../policy/plan_secrets.ts";
 import { Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
 import { bundlerProcess } from "../sandbox/process_support.ts";
@@ -196,7 +197,7 @@ export async function diff(
     ...after,
     servers: to_lock?.servers,
   }] as const;
-  return diffPlans(...sides, (key, value) => redactor.redact({ [key]: value })[key]);
+  return diffPlans(...sides, (key, value) => redactor.redact(withoutPlanSecrets({ [key]: value }))[key]);
 }
 
 /** Returns the variables from which built-in providers take keys that the plan does not state. */
@@ -361,7 +362,8 @@ async function serversOf(
   const { servers } = await table.module(id);
   return (servers?.({ ...config, ...supplied }) ?? []).map(({ name, transport, target }) => {
     const tools = lock && Object.hasOwn(lock.servers, name) ? lock.servers[name] : undefined;
-    const shown = caller.origin === "operator" || origin === "caller" || transport === "http" ? target : "";
+    const may_see = caller.origin === "operator" || origin === "caller" || transport === "http";
+    const shown = may_see ? String(withoutPlanSecrets({ target }).target) : "";
     return { name, transport, target: shown, tools: tools ? Object.keys(tools).sort() : null };
   });
 }

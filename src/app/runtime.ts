@@ -5,6 +5,7 @@
 import type { TierAnswer } from "../policy/authorise.ts";
 import type { Policy } from "../policy/policy.ts";
 import { defaultPolicy } from "../policy/settings.ts";
+import { withoutPlanSecrets } from "../policy/plan_secrets.ts";
 import type { Redactor } from "../policy/redact.ts";
 import { readVariable } from "../process/environment.ts";
 import { systemClock } from "../process/system_clock.ts";
@@ -143,7 +144,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       list: async () => (await open()).plans.list(),
       async get(name) {
         const { plans, redactor } = await open();
-        return await plans.document(name, (plan) => redactor.redact(plan));
+        return await plans.document(name, (plan) => redactor.redact(withoutPlanSecrets(plan)));
       },
     },
     modules: {

@@ -7,6 +7,7 @@
  * of the host, and the log goes to the console. See src/docs/deploy.md#deno-deploy.
  */
 import { processRedactor } from "../policy/redact.ts";
+import { vendorKeys } from "../policy/vendor_keys.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import { createRuntime } from "../app/runtime.ts";
 import { createApp, createPreamp, type Preamp } from "../server/mod.ts";
@@ -55,7 +56,7 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
   } catch (error) {
     return unusable(output, error);
   }
-  const secrets = processRedactor(settings.api_keys);
+  const secrets = processRedactor([...settings.api_keys, ...vendorKeys(io.env)]);
   const log = createLog("json", output, secrets);
   logStrayOutput(log);
   const warnings = settings.policy.auth.keys.length > 0 ? settings.warnings : [...settings.warnings, NO_KEYS];

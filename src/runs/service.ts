@@ -9,6 +9,7 @@ import { type JsonObject, toPlain } from "../sdk/json.ts";
 import { textOf } from "../sdk/messages.ts";
 import type { RaisableLimit, RunLimits } from "../sdk/types.ts";
 import { closedApprovalError } from "./run/approval_queue.ts";
+import { withoutPlanSecrets } from "../policy/plan_secrets.ts";
 import type { RunsDeps } from "./ports.ts";
 import type { ReplayDeps } from "./replay/replay_turn.ts";
 import { changedFilesOfRuns, undoFileChanges } from "./storage/file_changes.ts";
@@ -388,7 +389,7 @@ export class RunService implements Runs {
       throw new PreampError("not_found", `Cannot find the plan of run "${id}": it is no longer stored`);
     }
     const { planText } = await import("../plan/plan_text.ts");
-    const plan = this.#deps.secrets().redact(input.plan);
+    const plan = this.#deps.secrets().redact(withoutPlanSecrets(input.plan));
     return { plan_hash, origin: input.plan_origin, plan, text: await planText(plan) };
   }
 

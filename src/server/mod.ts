@@ -19,7 +19,9 @@ import { policyFromData } from "../policy/parse_policy.ts";
 import { documentLimits } from "../policy/limits.ts";
 import { type Policy, policyFor } from "../policy/policy.ts";
 import { defaultPolicy } from "../policy/settings.ts";
+import { readVariable } from "../process/environment.ts";
 import { processRedactor, Redactor } from "../policy/redact.ts";
+import { vendorKeys } from "../policy/vendor_keys.ts";
 import type { Caller } from "../runs/types.ts";
 import { LIBRARY, type LibraryRequest, type LibraryRun, startRun } from "./library_run.ts";
 import { Metrics } from "../telemetry/metrics.ts";
@@ -109,7 +111,8 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
   const { authenticate, hosts = "any", ...config } = options;
   const policy = config.policy ?? defaultPolicy();
   const basePath = checkBasePath(config.basePath ?? "");
-  const secrets = config.secrets instanceof Redactor ? config.secrets : processRedactor(config.secrets ?? []);
+  const { secrets: given = [], env = readVariable } = config;
+  const secrets = given instanceof Redactor ? given : processRedactor([...given, ...vendorKeys(env)]);
   const defaults = createDefaultLog(secrets);
   const { cors = policy.cors, log = defaults.request, runtime_log = defaults.runtime } = config;
   const from_files = import.meta.url.startsWith("file:"); // a registry has no sources of them

@@ -6,6 +6,7 @@ import { NamedPlans } from "../../app/named_plans.ts";
 import { createRuntime } from "../../app/runtime.ts";
 import type { Runtime } from "../../app/types.ts";
 import type { Entry } from "../../kernel/host.ts";
+import { withoutPlanSecrets } from "../../policy/plan_secrets.ts";
 import { Redactor } from "../../policy/redact.ts";
 import { skippedText } from "../../runs/run/run_projection.ts";
 import type { Approval, Run, RunHandle, RunInput, Warning } from "../../runs/types.ts";
@@ -382,9 +383,10 @@ function consoleText({ module, text }: JsonObject): string {
  */
 function withoutSecrets({ plan, agents, ...rest }: RunInput): RunInput {
   const redactor = new Redactor();
+  const redacted = (data: JsonObject) => redactor.redact(withoutPlanSecrets(data));
   return {
     ...rest,
-    plan: redactor.redact(plan),
-    ...(agents ? { agents: agents.map((agent) => ({ ...agent, plan: redactor.redact(agent.plan) })) } : {}),
+    plan: redacted(plan),
+    ...(agents ? { agents: agents.map((agent) => ({ ...agent, plan: redacted(agent.plan) })) } : {}),
   };
 }

@@ -1,6 +1,7 @@
 /** `preamp serve`: serves the HTTP API. By default it listens on loopback and requires a key. */
 import { defaultPolicy } from "../../policy/settings.ts";
 import { processRedactor, type Redactor } from "../../policy/redact.ts";
+import { vendorKeys } from "../../policy/vendor_keys.ts";
 import { createModuleTable } from "../../app/module_table.ts";
 import { formatDetail } from "../../plan/check/findings.ts";
 import { readModelChoice } from "../../plan/model_choice.ts";
@@ -42,7 +43,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const format = logFormat(args, io);
   const auth = authOf(args, io, settings);
   const key = auth.kind === "generated" ? auth.key : undefined;
-  const secrets = processRedactor([...settings.api_keys, ...(key === undefined ? [] : [key])]);
+  const own = key === undefined ? [] : [key];
+  const secrets = processRedactor([...settings.api_keys, ...own, ...vendorKeys(io.env)]);
   const log = createLog(format, io.err, secrets);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
   const { policy } = settings;

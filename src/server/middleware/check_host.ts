@@ -2,6 +2,7 @@
 import { PreampError } from "../../sdk/errors.ts";
 import { quoteTruncated } from "../../text/escape.ts";
 import type { Middleware } from "../context.ts";
+import { hostOf } from "../net/forwarded.ts";
 
 /** Host names of the server besides those of loopback; `any` behind a proxy or on Deno Deploy. */
 export type Hosts = readonly string[] | "any";
@@ -28,8 +29,8 @@ export function endsConnectionOf({ headers }: Pick<Request, "headers">): boolean
  * with a foreign `Origin`. Ports are not compared. With `any`, `Origin` must equal `Host`. The listed origins
  * are always allowed.
  *
- * Throws `request_invalid` when a connection's request has no `Host`, two of them, or two lengths, and
- * `forbidden` for a foreign name.
+ * Throws `request_invalid` when a connection's request has no `Host`, two of them, one that is not a host with
+ * an optional port, or two lengths, and `forbidden` for a foreign name.
  */
 export function checkHost(hosts: Hosts, origins: readonly string[]): Middleware {
   const allowed = hosts === "any" ? null : new Set([...LOOPBACK, ...hosts.map(normaliseHost)]);
@@ -48,8 +49,11 @@ export function checkHost(hosts: Hosts, origins: readonly string[]): Middleware 
         "Cannot answer the request: it must name its host: received no Host header",
       );
     }
-    if (header === null && origin === null && !allowed) return next();
-    const received = header ?? new URL(url).host;
+    const received = header ?? URL.parse(url)?.host ?? "";
+    if (hostOf(received) === null) { // it is a part of the URL: `a/b` would begin the path
+      const fact = `Host must be a host with an optional port: received ${quoteTruncated(received)}`;
+      throw new PreampError("request_invalid", `Cannot answer the request: ${fact}`);
+    }
     const host = client.host ?? received;
     // A page behind a rebound name may send a forwarded host through a trusted proxy, but not another Host.
     if (allowed && !allowed.has(nameOf(received))) throw foreign("Host", received);

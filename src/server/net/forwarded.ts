@@ -161,7 +161,7 @@ function schemeOf(text: string | undefined): "http" | "https" | null {
 }
 
 /** Returns a host with an optional port; null for anything else, since it becomes part of URLs. */
-function hostOf(text: string | undefined): string | null {
+export function hostOf(text: string | undefined): string | null {
   if (text === undefined) return null;
   const is_host = /^(?:[0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?$/.test(text);
   return is_host && URL.canParse(`http://${text}/`) ? text : null;

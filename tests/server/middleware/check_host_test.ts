@@ -21,8 +21,8 @@ for (
     [{ host: "evil.example" }, "403 forbidden"],
     [{ host: "localhost.evil.example" }, "403 forbidden"],
     [{ host: "127.0.0.1.evil.example:80" }, "403 forbidden"],
-    [{ host: "evil.example:127.0.0.1" }, "403 forbidden"],
-    [{ host: "" }, "403 forbidden"],
+    [{ host: "evil.example:127.0.0.1" }, "400 request_invalid"],
+    [{ host: "" }, "400 request_invalid"],
     [{ host: "localhost, localhost" }, "400 request_invalid"],
     [{ host: "localhost", "content-length": "5", "transfer-encoding": "chunked" }, "400 request_invalid"],
     [{}, "400 request_invalid"],
@@ -41,6 +41,35 @@ for (
     assertEquals(await outcome(local, headers), expected);
   });
 }
+
+Deno.test("a Host that is no host with an optional port is 400, whatever the hosts and the route", async () => {
+  const wrong = [
+    "",
+    "a b",
+    "a/b",
+    "a/v1/runs?",
+    "a?b",
+    "a#b",
+    "u@a",
+    "a\\b",
+    "http://a",
+    "[::1",
+    "[::1]x",
+    ":80",
+  ];
+  for (const host of [...wrong, "a:99999", "a:b", "256.1.1.1", "a%2fb", "a\u00e9", "<a>", "a".repeat(300)]) {
+    for (const server of [local, anywhere]) {
+      assertEquals(await outcome(server, { host }), "400 request_invalid", host);
+      assertEquals(
+        await problemOf(await server.send("POST /v1/runs", { headers: { host } })),
+        "400 request_invalid",
+      );
+    }
+  }
+  for (const host of ["a", "a.example.:8080", "1.2.3.4:1", "[::1]", "[2001:db8::1]:443", "a_b.example"]) {
+    assertEquals(await outcome(anywhere, { host }), "200", host);
+  }
+});
 
 Deno.test("checkHost() compares Origin with Host when hosts is any", async () => {
   assertEquals(await outcome(anywhere, { host: "a.example" }), "200");
