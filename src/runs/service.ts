@@ -20,7 +20,7 @@ import { loadInput, recordedInput } from "./storage/run_input.ts";
 import type { ActiveRun } from "./run/run.ts";
 import { isAway, repeat } from "./run/run_store.ts";
 import { SessionService } from "./session_service.ts";
-import { listOptions, pageOf, SessionStore } from "./storage/session_store.ts";
+import { listOptions, SessionStore } from "./storage/session_store.ts";
 import { RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
 import { RunScheduler } from "./scheduler/scheduler.ts";
 import { MAX_PAGE_BYTES } from "../store/store.ts";
@@ -396,16 +396,14 @@ export class RunService implements Runs {
   async requests(
     caller: Caller,
     run_id: string,
-    { seq, ...place }: { seq?: number; cursor?: number; limit?: number } = {},
+    place: { seq?: number; cursor?: number; limit?: number } = {},
   ): Promise<Page<ModelRequest>> {
     const running = this.#activeRun(caller, run_id)?.running_agents ?? [];
     const { replay, ...recorded } = await this.recording(caller, run_id);
     const recording = { ...recorded, replay: { ...replay, agents: [...replay.agents ?? [], ...running] } };
     const deps = await this.#replayDeps(caller, recording, recording.replay.plan_origin);
     const { requestsOf } = await import("./replay/replay.ts");
-    const requests = await requestsOf(recording, deps);
-    const page = pageOf(seq === undefined ? requests : requests.filter((one) => one.seq === seq), place);
-    return deps.secrets.redactValues(page);
+    return deps.secrets.redactValues(await requestsOf(recording, deps, { ...place, max_bytes: MAX_PAGE_BYTES }));
   }
 
   /** Resolves to what a replay of a recording needs, with its plan authorised for the caller. */

@@ -465,9 +465,9 @@ export interface Runs {
   /** Resolves to the plan of a run. @throws {PreampError} `not_found` when it is no longer stored. */
   plan(caller: Caller, run_id: string): Promise<RunPlan>;
   /**
-   * Resolves to what models were sent in the calls of a run, up to now: a page from number `cursor` on
-   * (default: 0), at most `limit` of them, and about 8 MiB; with `seq` those of one `provider:request`. The
-   * run is replayed for it. @throws {PreampError} as {@link replay}.
+   * Resolves to what models were sent in the calls of a run, up to now: a page from call number `cursor` on
+   * (default: 0), at most `limit` calls, and about 8 MiB; with `seq` that of one `provider:request`. The run
+   * is replayed for it up to the end of the page. @throws {PreampError} as {@link replay}.
    */
   requests(
     caller: Caller,

@@ -4,12 +4,19 @@ import * as contextSimple from "../../modules/context-simple/mod.ts";
 import * as contextSummarizing from "../../modules/context-summarizing/mod.ts";
 import * as providerMock from "../../modules/provider-mock/mod.ts";
 import { isCallOfLoop } from "../../src/kernel/guards/provider.ts";
-import type { ModelRequest } from "../../src/runs/types.ts";
+import type { ModelRequest, Page } from "../../src/runs/types.ts";
 import { jsonEqual, toPlain } from "../../src/sdk/json.ts";
 import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { toolTokens } from "../../src/sdk/token_estimate.ts";
-import type { ChatRequest, Coordinator, JsonObject, Module, Provider } from "../../src/sdk/types.ts";
+import type {
+  ChatRequest,
+  ContextManager,
+  Coordinator,
+  JsonObject,
+  Module,
+  Provider,
+} from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { CALLER, replayed, type Service, service, STRANGER, type TestPlan } from "../support/runs.ts";
 import { type TestModule, tool } from "../support/sessions.ts";
@@ -153,6 +160,51 @@ Deno.test("requests() have the system text that the run had, and are pages", asy
   assertEquals(await page({ seq: 1 }), { data: [], next_cursor: null });
 });
 
+/** Returns a context that counts the views that it makes. */
+function countingContext(counts: { views: number }): NonNullable<TestPlan["context"]> {
+  const mount: Module["mount"] = (coordinator, config) =>
+    contextSimple.mount(
+      new Proxy(coordinator, {
+        get(target, name) {
+          const value = Reflect.get(target, name, target);
+          if (name !== "mount") return typeof value === "function" ? value.bind(target) : value;
+          return (point: "context", manager: ContextManager) => {
+            const view = manager.getMessagesForRequest.bind(manager);
+            manager.getMessagesForRequest = (options) => {
+              counts.views++;
+              return view(options);
+            };
+            return target.mount(point, manager);
+          };
+        },
+      }),
+      config,
+    );
+  return builtin({ ...contextSimple, mount }, {});
+}
+
+Deno.test("requests() of a page replay the run up to the end of the page", async () => {
+  const counts = { views: 0 };
+  const responses = Array.from({ length: 30 }, () => ({ tool_calls: [{ name: "a", arguments: {} }] }));
+  const { service, run } = await play({
+    plan: { context: countingContext(counts), providers: [mock(...responses, "done")], tools: [tool("a")] },
+  });
+  const all = await requestsOf(service, run.id);
+  assertEquals(all.length, 31);
+  const page = async (options: { seq?: number; cursor?: number; limit?: number }) => {
+    counts.views = 0;
+    return await service.runs.requests(CALLER, run.id, options);
+  };
+  assertEquals(await page({ limit: 1 }), { data: all.slice(0, 1), next_cursor: "1" });
+  assertEquals(counts.views, 2); // the call of the page, and the beginning of the next
+  assertEquals(await page({ cursor: 8, limit: 3 }), { data: all.slice(8, 11), next_cursor: "11" });
+  assertEquals(counts.views, 12);
+  assertEquals(await page({ seq: all[4]!.seq }), { data: all.slice(4, 5), next_cursor: null });
+  assertEquals(counts.views, 6);
+  assertEquals(await page({ cursor: 31 }), { data: [], next_cursor: null });
+  assertEquals(counts.views, 0);
+});
+
 Deno.test("requests() of many calls let the process do other work between them", async () => {
   const responses = Array.from({ length: 30 }, () => ({ tool_calls: [{ name: "a", arguments: {} }] }));
   const { service, run } = await play({
@@ -186,6 +238,19 @@ Deno.test("requests() have those of sub-agents, running ones too, in the order o
     asked.map(({ seq, session_id }) => [seq, session_id]),
   );
   assertEquals(new Set(asked.map(({ session_id }) => session_id)).size, 2);
+  for (const limit of [1, 2, 3]) {
+    const pages: ModelRequest[] = [];
+    let cursor: string | null = "0";
+    while (cursor !== null) {
+      const page: Page<ModelRequest> = await kit.runs.requests(CALLER, run.id, {
+        cursor: Number(cursor),
+        limit,
+      });
+      pages.push(...page.data);
+      cursor = page.next_cursor;
+    }
+    assertEquals(pages, requests);
+  }
 });
 
 Deno.test("requests() are refused for runs whose context or loop a hook mounted, and for others' runs", async () => {

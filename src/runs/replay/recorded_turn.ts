@@ -181,6 +181,11 @@ export class RecordedTurn {
     return /^limit:(.*)$/.exec(String(this.end.stop_reason))?.[1] ?? null;
   }
 
+  /** Numbers of the entries `provider:request` of the turn that the replay has not come to. */
+  get requested(): number[] {
+    return this.#emissions.of("provider:request").map(({ seq }) => seq);
+  }
+
   /** Whether the replay has received all answers. */
   get is_used_up(): boolean {
     return this.#answers.length === 0;

@@ -10,10 +10,11 @@ import { callsOf } from "../../sdk/loop/assistant_message.ts";
 import { describe } from "../../sdk/value_path.ts";
 import type { RunnablePlan } from "../ports.ts";
 import { childRunLimits } from "../subagents/spawner.ts";
-import type { ModelRequest, Recording, ReplayReport } from "../types.ts";
+import type { ModelRequest, Page, Recording, ReplayReport } from "../types.ts";
 import { firstDifference, type TurnPlace } from "./compare.ts";
 import { RecordedTurn } from "./recorded_turn.ts";
 import { InstantClock, type ReplayDeps, replayTurn, type TurnInput } from "./replay_turn.ts";
+import { type CallPlace, WantedCalls } from "./wanted_calls.ts";
 
 /** Replays a run. @throws {PreampError} `not_replayable` when the log lacks something that a replay needs. */
 export async function replay(recording: Recording, deps: ReplayDeps): Promise<ReplayReport> {
@@ -29,21 +30,27 @@ export async function replay(recording: Recording, deps: ReplayDeps): Promise<Re
 }
 
 /**
- * Resolves to what models were sent in the recorded calls, in the order of the calls. The run may still be
- * active. @throws {PreampError} `not_replayable` when the log lacks something that a replay needs.
+ * Resolves to what models were sent in the recorded calls of a page, in the order of the calls. Each turn is
+ * replayed up to its last call of the page. The run may still be active.
+ *
+ * @throws {PreampError} `not_replayable` when the log lacks something that a replay needs.
  */
-export async function requestsOf(recording: Recording, deps: ReplayDeps): Promise<ModelRequest[]> {
-  const requests: ModelRequest[] = [];
-  if (recording.events.every(({ event }) => event !== "provider:request")) return requests;
+export async function requestsOf(
+  recording: Recording,
+  deps: ReplayDeps,
+  place: CallPlace,
+): Promise<Page<ModelRequest>> {
+  const wanted = new WantedCalls(recording.events, place);
+  if (recording.events.every(({ event }) => event !== "provider:request")) return wanted.page;
   if (recording.replay.surface?.foreign?.includes("context")) {
     throw notReplayable(recording, "a provider, a tool or a hook mounted its context manager");
   }
   for await (const { input, clock } of turnsOf(recording, deps)) {
-    if (input.surface.foreign?.includes("context")) continue;
+    if (input.surface.foreign?.includes("context") || !wanted.hasSome(input.recorded.requested)) continue;
     input.ready.registerSecrets(deps.secrets);
-    requests.push(...(await replayTurn(input, clock, deps)).requests);
+    await replayTurn(input, clock, deps, wanted);
   }
-  return requests.sort((a, b) => a.seq - b.seq);
+  return wanted.page;
 }
 
 /** A turn to replay. */

@@ -32,6 +32,7 @@ import type { ModuleReporter, RunnablePlan, SecretSink } from "../ports.ts";
 import type { InitialState, ModelRequest, RunInput } from "../types.ts";
 import type { TurnDone } from "./compare.ts";
 import { CallCollector, type RecordedTurn } from "./recorded_turn.ts";
+import type { WantedCalls } from "./wanted_calls.ts";
 
 /** What all turns of a replay share. */
 export interface ReplayDeps {
@@ -108,19 +109,19 @@ export class InstantClock implements HostClock {
   }
 }
 
-/** What an agent did in a replayed turn, and what its models were sent. */
-export interface ReplayedTurnDone extends TurnDone {
-  /** Requests of the recorded calls, also of one that has no answer. */
-  readonly requests: readonly ModelRequest[];
-}
-
-/** Runs a turn again and resolves to what the agent did. */
+/**
+ * Runs a turn again and resolves to what the agent did.
+ *
+ * @param wanted Receives what models were sent in these calls, also in one that has no answer; the turn ends
+ * before the first call after them.
+ */
 export async function replayTurn(
   input: TurnInput,
   clock: InstantClock,
   deps: ReplayDeps,
-): Promise<ReplayedTurnDone> {
-  return await new ReplayedTurn(input, clock, deps).run();
+  wanted?: WantedCalls,
+): Promise<TurnDone> {
+  return await new ReplayedTurn(input, clock, deps, wanted).run();
 }
 
 /** Ignores console output and warnings of modules: they belong to the recorded run. */
@@ -137,18 +138,23 @@ class ReplayedTurn {
   readonly #clock: InstantClock;
   readonly #session: Session;
   readonly #collector: CallCollector;
-  readonly #requests: ModelRequest[] = [];
+  readonly #wanted: WantedCalls | undefined;
+  /** The last request that was noted. */
+  #noted: ModelRequest | undefined;
+  /** Settles when the turn has come to the end of what is wanted. */
+  readonly #enough = Promise.withResolvers<Outcome>();
   /** The recorded `provider:request` of the next call; undefined when the recording has no such call. */
   #requested: Entry | undefined;
   #unanswered: number | null = null;
 
-  constructor(input: TurnInput, clock: InstantClock, deps: ReplayDeps) {
+  constructor(input: TurnInput, clock: InstantClock, deps: ReplayDeps, wanted?: WantedCalls) {
     const { recorded, ready, initial: { session_state, history, usages, continued } } = input;
     const { system: _, ...plan } = ready.compiled.plan;
     const system = recorded.systemAfter(history);
     this.#input = input;
     this.#clock = clock;
     this.#deps = deps;
+    this.#wanted = wanted;
     this.#collector = new CallCollector(input.open_calls);
     this.#session = new Session({
       plan: {
@@ -171,20 +177,20 @@ class ReplayedTurn {
     });
   }
 
-  async run(): Promise<ReplayedTurnDone> {
+  async run(): Promise<TurnDone> {
     const { recorded, resume } = this.#input;
     const watch = new AbortController();
     const turn = this.#session.execute(
       resume?.prompt ?? recorded.prompt as Prompt, // written by the kernel
       resume ? { resume: true, iteration: resume.iteration } : {},
     ).catch((error) => failedOutcome(error));
-    const outcome = await Promise.race([turn, this.#stalled(watch.signal)]);
+    const outcome = await Promise.race([turn, this.#stalled(watch.signal), this.#enough.promise]);
     watch.abort();
     this.#session.cancellation.requestImmediate();
     await this.#session.abandon();
     const error = outcome.error?.message ?? null;
     const { calls } = this.#collector;
-    return { calls, end: outcome, error, unanswered: this.#unanswered, requests: this.#requests };
+    return { calls, end: outcome, error, unanswered: this.#unanswered };
   }
 
   /** Resolves when the turn makes no progress. */
@@ -292,30 +298,34 @@ class ReplayedTurn {
     throw new LLMError("InvalidRequestError", "Cannot answer: the recording has no answer to this call");
   }
 
-  /** Notes what a model is sent in a recorded call; an attempt with the same request is the same call. */
+  /** Notes what a model is sent in a wanted call; an attempt with the same request is the same call. */
   #noteRequest(
     provider: string,
     { messages, tools = [], ...options }: ChatRequest,
-  ): ModelRequest | undefined {
-    if (this.#requested === undefined) return undefined;
+    usage: Usage | null,
+  ): void {
+    if (this.#requested === undefined || !this.#wanted?.has(this.#requested.seq)) return;
     const { seq, session_id, iteration = 1 } = this.#requested;
-    const last = this.#requests.at(-1);
+    const last = this.#noted;
     const sent = { messages, tools, options };
-    if (last?.seq === seq && jsonEqual({ ...last, ...sent }, last)) return last;
+    if (last?.seq === seq && jsonEqual({ ...last, ...sent }, last)) {
+      last.usage = usage ?? last.usage;
+      return;
+    }
     const tokens = { messages: messages.map(messageTokens), tools: toolTokens(tools), total: 0 };
     tokens.total = tokens.messages.reduce((sum, each) => sum + each, tokens.tools);
     const frozen = messages.map((message) => toFrozenObject(message) as unknown as Message); // the same fields
     const facts = { seq, session_id, provider, iteration };
-    const request = { ...facts, messages: frozen, tools, options, tokens, usage: null };
-    this.#requests.push(request);
-    return request;
+    this.#noted = { ...facts, messages: frozen, tools, options, tokens, usage };
+    this.#wanted.add(this.#noted);
   }
 
   async #answer(name: string, request: ChatRequest): Promise<ChatResponse> {
     const { recorded } = this.#input;
-    const noted = this.#noteRequest(name, request);
+    if (this.#requested && this.#wanted?.isPast(this.#requested.seq)) return await this.#endHere();
     const answer = recorded.takeAnswer(name);
-    if (noted && isObject(answer?.data.usage)) noted.usage = answer.data.usage as unknown as Usage; // by the kernel
+    const usage = isObject(answer?.data.usage) ? answer.data.usage as unknown as Usage : null; // by the kernel
+    this.#noteRequest(name, request, usage);
     this.#cancelAsRecorded();
     if (!answer) {
       if (recorded.was_stopped) return await this.#endAsRecorded();
@@ -334,6 +344,12 @@ class ReplayedTurn {
     for (let mode = recorded.takeCancellation(); mode; mode = recorded.takeCancellation()) {
       void this.#session.cancel(mode);
     }
+  }
+
+  /** Ends the turn: what follows is not wanted. */
+  async #endHere(): Promise<never> {
+    this.#enough.resolve(failedOutcome(new Error("The rest of the turn is not wanted")));
+    return await new Promise(() => {});
   }
 
   /** Ends the turn in the way in which its recording was ended from outside. */
