@@ -1,5 +1,6 @@
 /** What handlers and problems answer. `respond.ts` makes a `Response` of it. */
 import { createHash } from "node:crypto";
+import { acceptsEncoding } from "./negotiation.ts";
 
 /** Larger texts are compressed for clients that accept it; smaller ones fit into one packet. */
 const LARGE_BYTES = 1_400;
@@ -26,10 +27,44 @@ export function textAnswer(text: string, status: number, headers: Record<string,
 
 /** Returns an answer that a client may keep but must ask about: 304 without a body if its copy is current. */
 export function revalidatedAnswer(request: Request, text: string, headers: Record<string, string>): Answer {
-  const etag = `"${createHash("sha256").update(text).digest("hex").slice(0, 16)}"`;
-  const all = { ...headers, "cache-control": "no-cache", etag };
+  const all = { ...headers, "cache-control": "no-cache", etag: tagOf(text) };
+  return hasCurrent(request, all.etag) ? { status: 304, headers: all, body: null } : textAnswer(text, 200, all);
+}
+
+/** A large text that many clients get. */
+export interface KeptText {
+  readonly etag: string;
+  readonly plain: Uint8Array<ArrayBuffer>;
+  readonly gzip: Uint8Array<ArrayBuffer>;
+}
+
+/** Resolves to a text with its compressed form, so that no request compresses it again. */
+export async function keptText(text: string): Promise<KeptText> {
+  const plain = encoder.encode(text);
+  const stream = ReadableStream.from([plain]).pipeThrough(new CompressionStream("gzip"));
+  return { etag: tagOf(text), plain, gzip: await new Response(stream).bytes() };
+}
+
+/** Returns an answer as {@link revalidatedAnswer}, of a text that was kept. */
+export function keptAnswer(request: Request, text: KeptText, headers: Record<string, string>): Answer {
+  const { etag, plain, gzip } = text;
+  const all: Record<string, string> = { ...headers, "cache-control": "no-cache", etag };
+  if (hasCurrent(request, etag)) return { status: 304, headers: all, body: null };
+  const accepts = acceptsEncoding(request.headers.get("accept-encoding"), "gzip");
+  if (accepts) all["content-encoding"] = "gzip";
+  const body = accepts ? gzip : plain;
+  all["content-length"] = String(body.length);
+  return { status: 200, headers: all, body };
+}
+
+function tagOf(text: string): string {
+  return `"${createHash("sha256").update(text).digest("hex").slice(0, 16)}"`;
+}
+
+/** Returns whether a client says that it has the text of a tag. */
+function hasCurrent(request: Request, etag: string): boolean {
   const known = request.headers.get("if-none-match")?.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
-  return known?.includes(etag) ? { status: 304, headers: all, body: null } : textAnswer(text, 200, all);
+  return known?.includes(etag) === true;
 }
 
 /** Headers of every answer of the API. */

@@ -2,7 +2,7 @@
 import { type Page, pageIndex, PAGES, readPage, UNREADABLE } from "../../docs/pages.ts";
 import type { Runtime } from "../../app/types.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import { type Answer, revalidatedAnswer, textAnswer } from "../answers.ts";
+import { type Answer, keptAnswer, keptText, revalidatedAnswer, textAnswer } from "../answers.ts";
 import type { RequestContext } from "../context.ts";
 import { preferredType } from "../negotiation.ts";
 import { BROWSER_HEADERS, PAGE_POLICY, reasonOf } from "./page.ts";
@@ -37,7 +37,7 @@ export const DOC_ROUTES: readonly Route[] = [
     },
     async handle(context) {
       const headers = { ...BROWSER_HEADERS, "content-type": "application/json" };
-      return revalidatedAnswer(context.request, await searchIndexOf(context), headers);
+      return keptAnswer(context.request, await searchIndexOf(context), headers);
     },
   },
   {
@@ -91,7 +91,7 @@ const modulesOf = onceForEach(async (runtime): Promise<readonly Page[]> => {
 
 const searchIndexOf = onceForEach(async (_, context) => {
   const { searchIndex } = await import("../docs/search_index.ts");
-  return await searchIndex((await modulesOf(context)).map(({ name }) => name));
+  return await keptText(await searchIndex((await modulesOf(context)).map(({ name }) => name)));
 });
 
 /** Keeps the result for each runtime, whose modules do not change; not a failure. */

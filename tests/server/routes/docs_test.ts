@@ -160,3 +160,41 @@ Deno.test("without the right to read files, the index is answered and a page is 
   }
   assertStringIncludes(await (await fetch("/docs/search.json")).text(), "tool-calculator");
 });
+
+Deno.test("GET /docs/search.json is compressed once for all clients, and has a length in each form", async () => {
+  const app = testApp();
+  const ask = (headers: Record<string, string> = {}, method = "GET") =>
+    app.send(`${method} /docs/search.json`, { headers: { ...headers, authorization: "" } });
+  const original = CompressionStream;
+  let made = 0;
+  globalThis.CompressionStream = class extends original {
+    constructor(format: CompressionFormat) {
+      super(format);
+      made++;
+    }
+  };
+  try {
+    const plain = await ask();
+    const text = await plain.text();
+    assertEquals(plain.headers.get("content-length"), String(new TextEncoder().encode(text).length));
+    for (let time = 0; time < 3; time++) {
+      const answer = await ask({ "accept-encoding": "gzip, br" });
+      assertEquals([answer.headers.get("content-encoding"), answer.headers.get("vary")], [
+        "gzip",
+        "Accept-Encoding",
+      ]);
+      const bytes = await answer.bytes();
+      assertEquals(answer.headers.get("content-length"), String(bytes.length));
+      const unzipped = ReadableStream.from([bytes]).pipeThrough(new DecompressionStream("gzip"));
+      assertEquals(await new Response(unzipped).text(), text);
+      assertEquals(answer.headers.get("etag"), plain.headers.get("etag"));
+    }
+    const tag = plain.headers.get("etag")!;
+    assertEquals((await ask({ "if-none-match": `W/${tag}` })).status, 304);
+    const head = await ask({ "accept-encoding": "gzip" }, "HEAD");
+    assertEquals([head.status, await head.text()], [200, ""]);
+    assertEquals(made, 1);
+  } finally {
+    globalThis.CompressionStream = original;
+  }
+});
