@@ -17,11 +17,13 @@ const MAPS = /(^|[a-z_-])(headers|env|environment)$/i;
 
 /** Returns a copy of a plan without the secrets that their places tell. */
 export function withoutPlanSecrets(plan: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(plan).map(([key, value]) => {
-    if (!MAPS.test(key)) return [key, valueOf(value)];
-    if (Array.isArray(value)) return [key, value.map(pairIn)];
-    return [key, isObject(value) ? hidden(value) : valueOf(value)];
-  }));
+  return Object.fromEntries(
+    Object.entries(plan).map(([key, value]) => {
+      if (!MAPS.test(key)) return [key, valueOf(value)];
+      if (Array.isArray(value)) return [key, value.map(pairIn)];
+      return [key, isObject(value) ? hidden(value) : valueOf(value)];
+    }),
+  );
 }
 
 function valueOf(value: unknown): unknown {

@@ -403,7 +403,9 @@ export class RunService implements Runs {
     const recording = { ...recorded, replay: { ...replay, agents: [...replay.agents ?? [], ...running] } };
     const deps = await this.#replayDeps(caller, recording, recording.replay.plan_origin);
     const { requestsOf } = await import("./replay/replay.ts");
-    return deps.secrets.redactValues(await requestsOf(recording, deps, { ...place, max_bytes: MAX_PAGE_BYTES }));
+    return deps.secrets.redactValues(
+      await requestsOf(recording, deps, { ...place, max_bytes: MAX_PAGE_BYTES }),
+    );
   }
 
   /** Resolves to what a replay of a recording needs, with its plan authorised for the caller. */

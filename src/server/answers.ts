@@ -28,7 +28,9 @@ export function textAnswer(text: string, status: number, headers: Record<string,
 /** Returns an answer that a client may keep but must ask about: 304 without a body if its copy is current. */
 export function revalidatedAnswer(request: Request, text: string, headers: Record<string, string>): Answer {
   const all = { ...headers, "cache-control": "no-cache", etag: tagOf(text) };
-  return hasCurrent(request, all.etag) ? { status: 304, headers: all, body: null } : textAnswer(text, 200, all);
+  return hasCurrent(request, all.etag)
+    ? { status: 304, headers: all, body: null }
+    : textAnswer(text, 200, all);
 }
 
 /** A large text that many clients get. */
