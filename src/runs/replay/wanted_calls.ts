@@ -3,7 +3,7 @@ import type { Entry } from "../../kernel/host.ts";
 import { estimateJsonBytes } from "../../sdk/json.ts";
 import type { ModelRequest, Page } from "../types.ts";
 
-/** The part of a run's calls that is asked for: that of one entry, or `limit` calls from number `cursor` on. */
+/** The calls that are asked for: that of one entry, or `limit` calls from number `cursor` on. */
 export interface CallPlace {
   readonly seq?: number | undefined;
   readonly cursor?: number;

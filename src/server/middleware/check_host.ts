@@ -29,8 +29,8 @@ export function endsConnectionOf({ headers }: Pick<Request, "headers">): boolean
  * with a foreign `Origin`. Ports are not compared. With `any`, `Origin` must equal `Host`. The listed origins
  * are always allowed.
  *
- * Throws `request_invalid` when a connection's request has no `Host`, two of them, one that is not a host with
- * an optional port, or two lengths, and `forbidden` for a foreign name.
+ * Throws `request_invalid` when a connection's request has no `Host`, two of them, one that is not a host
+ * with an optional port, or two lengths, and `forbidden` for a foreign name.
  */
 export function checkHost(hosts: Hosts, origins: readonly string[]): Middleware {
   const allowed = hosts === "any" ? null : new Set([...LOOPBACK, ...hosts.map(normaliseHost)]);
