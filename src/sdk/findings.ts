@@ -90,6 +90,32 @@ export function didYouMean(name: string, known: Iterable<string>): string | unde
   return best;
 }
 
+/** Least share of common words of two names that are near each other. */
+const MIN_COMMON = 0.5;
+
+/**
+ * Returns the known names near another one, the nearest first: those within {@link MAX_DISTANCE} edits, and
+ * those that share at least half of their words, such as `read` and `read_file`.
+ */
+export function nearestNames(name: string, known: Iterable<string>, max_names = 3): string[] {
+  const words = wordsOf(name);
+  const scored = [...known].map((candidate) => {
+    const other = wordsOf(candidate);
+    const common = words.filter((word) => other.includes(word)).length;
+    const is_near = name.length > MAX_DISTANCE + 1 &&
+      didYouMean(name.toLowerCase(), [candidate.toLowerCase()]) !== undefined;
+    const share = common === 0 ? 0 : 2 * common / (words.length + other.length);
+    return { candidate, score: Math.max(share, is_near ? 0.9 : 0) };
+  });
+  return scored.filter(({ score }) => score >= MIN_COMMON).sort((a, b) => b.score - a.score)
+    .slice(0, max_names).map(({ candidate }) => candidate);
+}
+
+/** Returns the words of a name, in lower case. */
+function wordsOf(name: string): string[] {
+  return name.replace(/([a-z\d])([A-Z])/g, "$1 $2").toLowerCase().split(/[^a-z\d]+/).filter(Boolean);
+}
+
 /**
  * Returns the optimal string alignment distance: Levenshtein's, but swapping two neighbours counts as one
  * edit.

@@ -311,7 +311,7 @@ Deno.test("every tool call has its result in the history, whether it was denied,
     "Denied by hook: Denied by hook",
     "Denied by hook: User denied: Allow t?",
     "Error executing tool: no",
-    "Error: Tool 'gone' not found",
+    "Error: Tool 'gone' not found; the tools are a, b, c",
   ]);
 });
 

@@ -1,6 +1,6 @@
 /** Tool calls of a turn: parallel calls, errors, inputs, hooks and results. */
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockProvider, type ScriptStep } from "../../src/sdk/testing/mock_provider.ts";
 import { type ToolCallContext, ToolResult } from "../../src/sdk/tools.ts";
 import type { HookResult, JsonObject, Message } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
@@ -73,9 +73,68 @@ Deno.test("an unknown tool is an error that the model sees, and the turn continu
     tool_call_id: "c1",
     tool_input: { a: 1 },
     parallel_group_id: "grp_1",
-    error: { type: "tool_not_found", msg: "Tool 'x' not found" },
+    error: { type: "tool_not_found", msg: "Tool 'x' not found; there are no tools" },
   }]);
-  assertEquals(brief(messages())[2], ["tool", "Error: Tool 'x' not found"]);
+  assertEquals(brief(messages())[2], ["tool", "Error: Tool 'x' not found; there are no tools"]);
+});
+
+Deno.test("the result of an unknown tool names the nearest tools, else the tools that there are", async () => {
+  const tools = ["read", "write", "bash", "web_fetch", "srv__list_issues"];
+  const hints: [name: string, hint: string][] = [
+    ["read_file", "did you mean 'read'?"],
+    ["functions.bash", "did you mean 'bash'?"],
+    ["Bsah", "did you mean 'bash'?"],
+    ["fetchWeb", "did you mean 'web_fetch'?"],
+    ["list_issues", "did you mean 'srv__list_issues'?"],
+    ["todo", "the tools are read, write, bash, web_fetch, srv__list_issues"],
+  ];
+  for (const [name, hint] of hints) {
+    const { run, messages } = kit({
+      providers: [[calls([name]), "done"]],
+      tools: tools.map((one) => tool(one)),
+    });
+    assertEquals((await run()).status, "completed");
+    assertEquals(brief(messages())[2], ["tool", `Error: Tool '${name}' not found; ${hint}`]);
+  }
+});
+
+Deno.test("a call that the limit of output tokens cut gets a result that says so; three in a row end the turn", async () => {
+  const cut = (text = ""): ScriptStep => ({
+    text,
+    tool_calls: [{ id: "a", name: "t" }, { id: "b", name: "t", arguments: '{"text":"lorem' as never }],
+    finish_reason: "length",
+  });
+  const { run, messages, data } = kit({
+    providers: [[cut(), calls(["t"]), cut(), cut(), cut("Third"), "not reached"]],
+    tools: [tool("t")],
+  });
+  const { status, stop_reason, output_text } = await run();
+  assertEquals([status, stop_reason, output_text], ["incomplete", "max_output_tokens", "Third"]);
+  assertEquals(data("provider:request").length, 5);
+  const results = messages().filter(({ role }) => role === "tool").map(({ content }) => String(content));
+  assertEquals(results.length, 9); // each call has one
+  const told = results.filter((text) =>
+    /^Error: The call of tool 't' was not run: .*max_output_tokens/.test(text)
+  );
+  assertEquals(told.length, 4);
+  assertEquals(messages().filter(({ metadata }) => metadata?.finish_reason === "length").length, 4);
+});
+
+Deno.test("ten identical calls with identical results in a row are said once to the model, and to a person", async () => {
+  const again = (count: number, input: object = {}) =>
+    Array.from({ length: count }, () => calls(["t", input as JsonObject]));
+  const runOf = async (responses: ScriptStep[]) => {
+    const { run, messages, data } = kit({ providers: [[...responses, "done"]], tools: [tool("t")] });
+    assertEquals((await run()).status, "completed");
+    const told = messages().filter(({ content }) => String(content).includes("orchestrator-repeated-calls"));
+    const after = told.map((message) => messages()[messages().indexOf(message) - 1]?.role);
+    return [after, data("user:notification").map(({ level, message }) => [level, message])];
+  };
+  const warning = ["warning", "10 calls of 't' in a row had the same input and the same result"];
+  assertEquals(await runOf(again(9)), [[], []]);
+  assertEquals(await runOf(again(14)), [["tool"], [warning]]);
+  assertEquals(await runOf([...again(9), ...again(1, { other: 1 }), ...again(9)]), [[], []]);
+  assertEquals((await runOf([...again(10), ...again(10, { other: 1 })]))[0], ["tool", "tool"]);
 });
 
 Deno.test("a tool that throws is an error that the model sees, with the type of the error", async () => {

@@ -4,11 +4,18 @@ import { isObject, type JsonObject, toFrozenOwn } from "../json.ts";
 import { type ChatResponse, type Message, type StoredToolCall, textOf } from "../messages.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
 
+/** Finish reasons of an answer that the limit of output tokens cut. */
+const LENGTHS: ReadonlySet<unknown> = new Set(["length", "max_tokens", "max_output_tokens"]);
+
 /** Returns whether an answer was cut off at the model's limit or filtered. */
-export function isCut(response: ChatResponse): boolean {
-  return ["length", "max_tokens", "max_output_tokens", "content_filter"].includes(
-    response.finish_reason ?? "",
-  );
+export function isCut({ finish_reason }: ChatResponse): boolean {
+  return LENGTHS.has(finish_reason) || finish_reason === "content_filter";
+}
+
+/** Returns the id of the call whose arguments the limit of output tokens cut, if any: that of the last one. */
+export function cutCallOf(calls: readonly ToolCall[], finish_reason: unknown): string | undefined {
+  const last = calls.at(-1);
+  return LENGTHS.has(finish_reason) && last?.invalid_arguments !== undefined ? last.id : undefined;
 }
 
 /** Returns an answer without its tool calls. */
@@ -28,13 +35,20 @@ export function responseData(
   return data;
 }
 
-/** Returns the stored message of an answer; its calls have `name` and `tool`. */
+/**
+ * Returns the stored message of an answer; its calls have `name` and `tool`. The metadata has the
+ * `finish_reason` of an answer whose last call was cut.
+ */
 export function assistantMessage(
-  { content, tool_calls, metadata }: Pick<ChatResponse, "content" | "tool_calls" | "metadata">,
+  { content, tool_calls, metadata, finish_reason }: Pick<
+    ChatResponse,
+    "content" | "tool_calls" | "metadata" | "finish_reason"
+  >,
 ): Message {
   const message: Message = { role: "assistant", content };
   if (tool_calls && tool_calls.length > 0) message.tool_calls = tool_calls.map(storedCall);
-  if (isObject(metadata)) message.metadata = metadata;
+  const is_cut = tool_calls !== undefined && cutCallOf(tool_calls, finish_reason) !== undefined;
+  if (isObject(metadata) || is_cut) message.metadata = is_cut ? { ...metadata, finish_reason } : metadata!;
   return message;
 }
 
@@ -80,6 +94,8 @@ function surrogatePairs(text: string): number {
 export interface Standing {
   /** Unanswered calls of the last assistant message, in call order. */
   open_calls: ToolCall[];
+  /** Id of the call among them that the limit of output tokens cut. */
+  cut_call?: string;
   /** Text of the last message if it is an answer without calls; null when the model must be called. */
   answer: string | null;
 }
@@ -94,9 +110,14 @@ export function standingOf(messages: readonly Message[]): Standing {
       continue;
     }
     const open_calls = callsOf(message).filter((call) => !answered.has(call.id));
+    const cut_call = cutCallOf(open_calls, message.metadata?.finish_reason);
     const last = message === messages.at(-1) && callsOf(message).length === 0 &&
       message.metadata?.broken_off !== true;
-    return { open_calls, answer: last ? textOf(message.content) : null };
+    return {
+      open_calls,
+      ...(cut_call === undefined ? {} : { cut_call }),
+      answer: last ? textOf(message.content) : null,
+    };
   }
   return { open_calls: [], answer: null };
 }

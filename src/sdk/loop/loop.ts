@@ -6,11 +6,18 @@ import { errorCode, errorName, PreampError } from "../errors.ts";
 import type { ContextManager, Coordinator, ExecuteOptions, Orchestrator } from "../contracts.ts";
 import { isNoop } from "../hook_chain.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
-import { type JsonObject, toFrozenOwn } from "../json.ts";
+import { jsonEqual, type JsonObject, toFrozenOwn } from "../json.ts";
 import { type ChatResponse, type Message, type Prompt, textOf } from "../messages.ts";
 import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
-import { assistantMessage, isCut, previewOf, standingOf, withoutCalls } from "./assistant_message.ts";
+import {
+  assistantMessage,
+  cutCallOf,
+  isCut,
+  previewOf,
+  standingOf,
+  withoutCalls,
+} from "./assistant_message.ts";
 import { DEFAULT_MAX_RETRIES, FailedCall, ModelCalls } from "./model_call.ts";
 import { CallThrottle } from "./call_throttle.ts";
 import { unfitError } from "./provider_errors.ts";
@@ -18,7 +25,7 @@ import { chooseProvider, type ChosenProvider, nextProvider } from "./provider_se
 import { buildRequest, injectionMessage, ToolListBuilder } from "./chat_request.ts";
 import {
   formatInstruction,
-  formatProblems,
+  formattedAnswer,
   MAX_REPAIRS,
   reminder,
   repairRequest,
@@ -29,6 +36,12 @@ import type { LoopConfig } from "./loop_config.ts";
 
 /** Consecutive answers without text and calls that end the turn. */
 const MAX_EMPTY_RESPONSES = 3;
+
+/** Consecutive answers whose call the limit of output tokens cut, that end the turn. */
+const MAX_CUT_CALLS = 3;
+
+/** Identical calls with identical results in a row, of which the model and a person are told. */
+const MAX_REPEATED_CALLS = 10;
 
 /** Message to the model when the loop's own limit is reached. */
 const WRAP_UP = reminder(
@@ -90,6 +103,8 @@ class TurnRun {
   #answered: number;
   #empty = 0;
   #repairs = 0;
+  #cut_calls = 0;
+  #repeated: { call: ToolCall; content: Message["content"]; count: number } | null = null;
   #text = "";
   #status: Status = "incomplete";
 
@@ -165,10 +180,10 @@ class TurnRun {
 
   /** Resumes an interrupted turn: first the unanswered calls, then the loop. */
   async #resume(): Promise<void> {
-    const { open_calls, answer } = standingOf(await this.#inputs.context.getMessages());
+    const { open_calls, cut_call, answer } = standingOf(await this.#inputs.context.getMessages());
     if (this.#cancelled) return this.#cancel();
     if (open_calls.length > 0) {
-      if (await this.#runTools(open_calls)) return;
+      if (await this.#runTools(open_calls, cut_call)) return;
     } else if (answer !== null && this.#iteration > this.#max_iterations) {
       return await this.#finish(answer, "incomplete");
     } else if (answer !== null && await this.#settleAnswer(answer, answer === "")) return;
@@ -188,7 +203,7 @@ class TurnRun {
       if (calls.length > 0) {
         this.#text = text;
         this.#empty = 0;
-        if (await this.#runTools(calls)) return;
+        if (await this.#runTools(calls, cutCallOf(calls, response.finish_reason))) return;
       } else if (await this.#settleAnswer(text, isCut(response))) return;
     }
     if (this.#cancelled) return this.#cancel();
@@ -199,11 +214,13 @@ class TurnRun {
   async #settleAnswer(text: string, is_cut: boolean): Promise<boolean> {
     const { queue, config, context } = this.#inputs;
     if (text === "" && !is_cut) return ++this.#empty >= MAX_EMPTY_RESPONSES;
-    this.#text = text;
+    const { response_format: format } = config;
+    const { answer, problems } = format && !is_cut
+      ? await formattedAnswer(format, text)
+      : { answer: text, problems: [] };
+    this.#text = answer;
     // a steering text that arrived during the answer is read by the next request, if there is one
     if (queue.size > 0 && !this.#cancelled && this.#iteration < this.#max_iterations) return false;
-    const format = config.response_format;
-    const problems = format && !is_cut ? await formatProblems(format, text) : [];
     if (format && problems.length > 0) {
       if (this.#repairs++ >= MAX_REPAIRS) {
         const message =
@@ -213,7 +230,7 @@ class TurnRun {
       await context.addMessage(repairRequest(format, problems));
       return false;
     }
-    await this.#finish(text, "success");
+    await this.#finish(answer, "success");
     return true;
   }
 
@@ -299,15 +316,40 @@ class TurnRun {
   }
 
   /** Runs the calls of an answer and stores their results; returns true when the turn must end. */
-  async #runTools(calls: readonly ToolCall[]): Promise<boolean> {
+  async #runTools(calls: readonly ToolCall[], cut_call: string | undefined): Promise<boolean> {
     this.#batch.parallel_group_id = this.#newId("grp");
+    this.#batch.cut_call = cut_call;
     const { messages, limited } = await runToolCalls(calls, this.#batch);
     for (let index = 0; index < messages.length; index++) await this.#store(messages[index]!); // below the length
     if (this.#coordinator?.cancellation.is_immediate) {
       await this.#store({ role: "assistant", content: [{ type: "text", text: CANCELLED_NOTE }] });
     }
     if (limited) this.#status = "incomplete";
-    return limited;
+    else await this.#noteRepeated(calls, messages);
+    this.#cut_calls = cut_call === undefined ? 0 : this.#cut_calls + 1;
+    if (this.#cut_calls < MAX_CUT_CALLS || limited || this.#cancelled) return limited;
+    await this.#finish(this.#text, "incomplete");
+    return true;
+  }
+
+  /** Tells the model and a person of a call that is repeated with the same result, once for each such row. */
+  async #noteRepeated(calls: readonly ToolCall[], results: readonly Message[]): Promise<void> {
+    const { hooks, config: { orchestrator: source } } = this.#inputs;
+    for (let index = 0; index < calls.length; index++) {
+      const call = calls[index]!; // below the length
+      const { content } = results[index]!; // one for each call
+      const last = this.#repeated;
+      const is_same = last !== null && isSameCall(last.call, call) && jsonEqual(last.content, content);
+      const count = is_same ? last.count + 1 : 1;
+      this.#repeated = { call, content, count };
+      if (count !== MAX_REPEATED_CALLS) continue;
+      const fact = `${count} calls of '${call.name}' in a row had the same input and the same result`;
+      await this.#store(reminder(
+        "repeated-calls",
+        `The last ${fact}. Another one changes nothing: do something else, or answer with what you have.`,
+      ));
+      await hooks.emit("user:notification", { message: fact, level: "warning", source });
+    }
   }
 
   /** Stores a new message; freezing it here saves the guard a copy. */
@@ -381,6 +423,11 @@ class TurnRun {
   #newId(prefix: string): string {
     return this.#coordinator?.newId(prefix) ?? `${prefix}_${crypto.randomUUID()}`;
   }
+}
+
+function isSameCall(one: ToolCall, other: ToolCall): boolean {
+  return one.name === other.name && one.invalid_arguments === other.invalid_arguments &&
+    jsonEqual(one.arguments, other.arguments);
 }
 
 function statusOf(error: unknown, cancelled: boolean): Status {

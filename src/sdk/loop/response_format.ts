@@ -2,6 +2,7 @@
  * Structured output: checks the form of an answer, even if the provider promises it, and asks the model for
  * corrections.
  */
+import { errorMessage } from "../errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { Message, ResponseFormat } from "../messages.ts";
 import type { Provider } from "../providers.ts";
@@ -38,18 +39,52 @@ function schemaOf({ schema, json_schema }: JsonObject): unknown {
 }
 
 /**
- * Resolves to what is wrong with an answer; an empty list when it has the form. Does not check keywords that
- * may take unlimited time: see {@link checkedPart}.
+ * Resolves to an answer without what models and servers wrap JSON in, and to what is wrong with it: an empty
+ * list when it has the form. Accepted is also JSON in a code fence, after thinking in tags, or after a byte
+ * order mark. Does not check keywords that may take unlimited time: see {@link checkedPart}.
  */
-export async function formatProblems(format: ResponseFormat, text: string): Promise<string[]> {
-  if (format.type === "text") return [];
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    return [`the answer is not JSON: ${error instanceof Error ? error.message : String(error)}`];
+export async function formattedAnswer(
+  format: ResponseFormat,
+  text: string,
+): Promise<{ answer: string; problems: readonly string[] }> {
+  if (format.type === "text") return { answer: text, problems: [] };
+  let problems: readonly string[] | undefined;
+  for (const answer of new Set(unwrapped(text))) {
+    const json = readJson(answer);
+    if ("problem" in json) continue;
+    const found = format.type === "json"
+      ? []
+      : await schemaProblems(checkedPart(format.schema), json.value, "answer");
+    if (found.length === 0) return { answer, problems: found };
+    problems ??= found;
   }
-  return format.type === "json" ? [] : await schemaProblems(checkedPart(format.schema), value, "answer");
+  const json = readJson(text);
+  return { answer: text, problems: problems ?? ("problem" in json ? [json.problem] : []) };
+}
+
+function readJson(text: string): { value: unknown } | { problem: string } {
+  try {
+    return { value: JSON.parse(text) };
+  } catch (error) {
+    return { problem: `the answer is not JSON: ${errorMessage(error)}` };
+  }
+}
+
+/** Returns the texts that may be the JSON of an answer: itself, and its content in each known wrapping. */
+function unwrapped(text: string): string[] {
+  const plain = text.trim(); // also without a byte order mark
+  const end = /<\/think(?:ing)?>/.exec(plain);
+  const answered = end ? plain.slice(end.index + end[0].length).trim() : plain;
+  return [text, ...[plain, answered].flatMap((one) => [one, ...unfenced(one)])];
+}
+
+/** Returns the content of the first code fence in a text: up to the last one, and to the end of a text without one. */
+function unfenced(text: string): string[] {
+  const open = /^[ \t]*(`{3,}|~{3,})[ \t]*(?:[\w+-]+(?=\s))?/m.exec(text);
+  if (!open) return [];
+  const begin = open.index + open[0].length;
+  const end = text.lastIndexOf(open[1]!); // the group is not optional
+  return [text.slice(begin, Math.max(begin, end)).trim(), text.slice(begin).trim()];
 }
 
 /** Returns the instruction for a model whose provider has no structured output, or null. */

@@ -18,6 +18,7 @@ import {
   ToolResult,
   toToolResult,
 } from "../tools.ts";
+import { nearestNames } from "../findings.ts";
 import { inputProblems } from "./tool_input_validation.ts";
 
 /** Tool calls of one answer that run together, and their dependencies. */
@@ -32,6 +33,8 @@ export interface ToolBatch {
   parallel_group_id: string;
   /** Id of the session. */
   session_id: string;
+  /** Id of the call whose arguments the limit of output tokens cut; absent without one. */
+  cut_call?: string | undefined;
   /** Aborts on immediate cancellation. */
   signal: AbortSignal;
   /** Selects a call before its gate; absent unless the loop lets hooks do so. */
@@ -103,7 +106,7 @@ class BatchRun implements BatchResult {
 
   /** Runs one call; resolves to the content of its result. */
   async #run(requested: ToolCall): Promise<Message["content"]> {
-    const { select, hooks, tools, parallel_group_id, session_id, signal } = this.#batch;
+    const { select, hooks, tools, parallel_group_id, session_id, signal, cut_call } = this.#batch;
     const selection = select && await select(requested);
     if (selection && "denied" in selection) return `Denied by hook: ${selection.denied}`;
     const call = selection ? selection.call : requested;
@@ -117,7 +120,9 @@ class BatchRun implements BatchResult {
     const tool_input = isObject(pre.data.tool_input) ? pre.data.tool_input : call.arguments;
     const facts = { ...gated, tool_input };
     const tool = findTool(tools, name);
-    const refusal = await refusalOf(call, tool, tool_input, pre.modified);
+    const refusal = tool === undefined
+      ? notFound(name, tools)
+      : await refusalOf(call, tool, tool_input, pre.modified, id === cut_call);
     if (tool === undefined || refusal !== null) {
       await this.#apply(withoutQuestion(pre), "tool:pre");
       await hooks.emit("tool:error", { ...facts, error: refusal });
@@ -176,6 +181,10 @@ export function findTool(tools: Record<string, Tool>, name: string): Tool | unde
     Object.values(tools).find((tool) => tool.name === name);
 }
 
+/** What the model must do about a call that its limit cut: the same call would be cut again. */
+const CUT = "the limit of output tokens (max_output_tokens) cut the answer in the middle of its arguments. " +
+  "Write less in one call: divide a long text over several calls, such as one that creates a file and others that add to it";
+
 /** Reason for not running a call; the `error` of `tool:error`. */
 interface Refusal {
   type: string;
@@ -185,12 +194,13 @@ interface Refusal {
 /** Resolves to why a call must not run, or to null. */
 async function refusalOf(
   { name, invalid_arguments }: ToolCall,
-  tool: Tool | undefined,
+  tool: Tool,
   input: JsonObject,
   modified: boolean,
+  is_cut: boolean,
 ): Promise<Refusal | null> {
-  if (tool === undefined) return { type: "tool_not_found", msg: `Tool '${name}' not found` };
   if (invalid_arguments !== undefined && !modified) {
+    if (is_cut) return invalidInput(`The call of tool '${name}' was not run: ${CUT}`);
     const received = invalid_arguments.slice(0, 200);
     return invalidInput(`Arguments of tool '${name}' must be a JSON object: received ${received}`);
   }
@@ -202,6 +212,21 @@ async function refusalOf(
     const msg = `Cannot check the arguments of tool '${name}': ${errorMessage(error)}`;
     return { type: toolErrorType(error), msg };
   }
+}
+
+/** Maximum number of tools that the result of an unknown one names. */
+const MAX_NAMES = 12;
+
+function notFound(name: string, tools: Record<string, Tool>): Refusal {
+  const known = Object.keys(tools);
+  const nearest = nearestNames(name, known);
+  const others = known.length > MAX_NAMES ? ` and ${known.length - MAX_NAMES} more` : "";
+  const hint = nearest.length > 0
+    ? `; did you mean ${nearest.map((near) => `'${near}'`).join(" or ")}?`
+    : known.length > 0
+    ? `; the tools are ${known.slice(0, MAX_NAMES).join(", ")}${others}`
+    : "; there are no tools";
+  return { type: "tool_not_found", msg: `Tool '${name}' not found${hint}` };
 }
 
 function invalidInput(msg: string): Refusal {

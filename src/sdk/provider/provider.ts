@@ -178,7 +178,7 @@ class BackendProvider implements Provider {
     try {
       const target = { backend, model: call.model, options, request };
       const answer = await this.#tryUntilAnswered(target, (io) => backend.send(wire, io));
-      const response = this.#toResponse(answer, wire, call.model, request);
+      const response = this.#toResponse(withCutReason(answer, call), wire, call.model, request);
       const { usage = null } = response;
       await report({ status: "ok", usage, ...(raw ? { raw: { answer: answer.raw ?? null } } : {}) });
       return response;
@@ -374,6 +374,17 @@ function isPlain(block: ContentBlock): boolean {
 function callsOf({ content, tool_calls }: Pick<ChatResponse, "content" | "tool_calls">): ToolCall[] {
   return tool_calls ?? content.filter(({ type }) => type === "tool_call")
     .map(({ id, name, input }) => parseToolCall({ id, name, arguments: input }));
+}
+
+/**
+ * Returns an answer with the `finish_reason` of one that was cut off, when it ends in a call that cannot be
+ * read after all the tokens that it could have: some gateways state another reason.
+ */
+function withCutReason(answer: BackendAnswer, { max_output_tokens }: CallSettings): BackendAnswer {
+  const last = (answer.tool_calls ?? callsOf(answer)).at(-1);
+  const is_cut = last?.invalid_arguments !== undefined &&
+    Number(answer.usage?.output_tokens) >= max_output_tokens;
+  return is_cut ? { ...answer, finish_reason: "length" } : answer;
 }
 
 /**

@@ -1,14 +1,15 @@
+import * as fc from "fast-check";
 import { assert, assertEquals } from "../../assert.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
-import { formatProblems } from "../../../src/sdk/loop/response_format.ts";
+import { formattedAnswer } from "../../../src/sdk/loop/response_format.ts";
 
-function problems(schema: JsonObject, answer: unknown): Promise<string[]> {
-  return formatProblems({ type: "json_schema", schema }, JSON.stringify(answer));
+async function problems(schema: JsonObject, answer: unknown): Promise<readonly string[]> {
+  return (await formattedAnswer({ type: "json_schema", schema }, JSON.stringify(answer))).problems;
 }
 
 const BACKTRACKING = `${"a".repeat(60)}!`;
 
-Deno.test("formatProblems() evaluates no regular expression of a schema, and does not compare all pairs", async () => {
+Deno.test("formattedAnswer() evaluates no regular expression of a schema, and does not compare all pairs", async () => {
   const slow: [JsonObject, unknown][] = [
     [{ type: "string", pattern: "^(a+)+$" }, BACKTRACKING],
     [{ properties: { x: { pattern: "^(a+)+$" } } }, { x: BACKTRACKING }],
@@ -23,7 +24,7 @@ Deno.test("formatProblems() evaluates no regular expression of a schema, and doe
   }
 });
 
-Deno.test("formatProblems() checks the other keywords of such a schema", async () => {
+Deno.test("formattedAnswer() checks the other keywords of such a schema", async () => {
   const schema = {
     type: "object",
     properties: { id: { type: "string", pattern: "^x", minLength: 3 }, pattern: { type: "number" } },
@@ -37,7 +38,7 @@ Deno.test("formatProblems() checks the other keywords of such a schema", async (
   }
 });
 
-Deno.test("formatProblems() refuses no answer because it does not evaluate a regular expression", async () => {
+Deno.test("formattedAnswer() refuses no answer because it does not evaluate a regular expression", async () => {
   const letter = { type: "string", pattern: "^[a-z]$" };
   const digit = { type: "string", pattern: "^[0-9]$" };
   const accepting: [JsonObject, unknown][] = [
@@ -55,20 +56,74 @@ Deno.test("formatProblems() refuses no answer because it does not evaluate a reg
   }
 });
 
-Deno.test("formatProblems() checks every keyword of a schema without them", async () => {
+Deno.test("formattedAnswer() checks every keyword of a schema without them", async () => {
   assert(
     (await problems({ properties: { pattern: { not: { type: "string" } } } }, { pattern: "a" })).length > 0,
   );
   assert((await problems({ oneOf: [{ type: "number" }, { minimum: 0 }] }, 1)).length > 0);
 });
 
-Deno.test("formatProblems() refuses no answer because a schema refers to a part that it does not check", async () => {
+Deno.test("formattedAnswer() refuses no answer because a schema refers to a part that it does not check", async () => {
   const schema = {
     oneOf: [{ type: "object", properties: { k: { type: "string", pattern: "^a" } } }, { type: "null" }],
     $defs: { again: { $ref: "#/oneOf/0/properties/k" } },
     properties: { other: { $ref: "#/$defs/again" } },
   };
   const format = { type: "json_schema", schema } as const;
-  assertEquals(await formatProblems(format, '{"k":"a","other":"a"}'), []);
-  assertEquals((await formatProblems(format, "{")).length, 1);
+  assertEquals((await formattedAnswer(format, '{"k":"a","other":"a"}')).problems, []);
+  assertEquals((await formattedAnswer(format, "{")).problems.length, 1);
+});
+
+const NUMBER = {
+  type: "json_schema",
+  schema: { type: "object", properties: { n: { type: "integer" } }, required: ["n"] },
+} as const;
+
+Deno.test("formattedAnswer() accepts JSON in a fence, after thinking and after a byte order mark, in any combination", async () => {
+  const values = fc.oneof(fc.constant('{"n": 4}'), fc.constant('{"n":4,"code":"```js\\n</think>```"}'));
+  const fences: ((json: string) => string)[] = [
+    (json) => json,
+    (json) => `\`\`\`json\n${json}\n\`\`\``,
+    (json) => `\`\`\`\n${json}\n\`\`\`\n`,
+    (json) => `~~~JSON\n${json}\n~~~`,
+    (json) => `\`\`\`json ${json} \`\`\``,
+    (json) => `\`\`\`${json}\`\`\``,
+    (json) => `Here it is:\n\n  \`\`\`json\n${json}\n  \`\`\`\nThat is all.`,
+    (json) => `\`\`\`json\n${json}`,
+  ];
+  const thinking = fc.constantFrom(
+    "",
+    "<think>a { b</think>",
+    "<think>\n```json\n{}\n```\n</think>\n",
+    "Hm.</think>",
+  );
+  const marks = fc.constantFrom("", "\ufeff", "\n");
+  const given = fc.tuple(marks, thinking, marks, fc.constantFrom(...fences), values);
+  await fc.assert(fc.asyncProperty(given, async ([mark, thought, inner, fence, json]) => {
+    const text = mark + thought + inner + fence(json);
+    const { answer, problems } = await formattedAnswer(NUMBER, text);
+    assertEquals([problems, JSON.parse(answer)], [[], JSON.parse(json)], text);
+  }));
+});
+
+Deno.test("formattedAnswer() returns an answer that is JSON as it is, and any other with what is wrong", async () => {
+  const json = { type: "json" } as const;
+  for (const text of ['"```json\\n1\\n```"', " 4\n", '{"a":"</think>"}']) {
+    assertEquals(await formattedAnswer(json, text), { answer: text, problems: [] });
+  }
+  const wrong: [text: string, problem: RegExp][] = [
+    ["The answer is 4.", /^the answer is not JSON: /],
+    ['Sure: {"n":4}', /^the answer is not JSON: /],
+    ["```json\n{}\n```", /"n"/],
+    ['```json\n{"n":"4"}\n```', /^n: /],
+    ["", /^the answer is not JSON: /],
+  ];
+  for (const [text, problem] of wrong) {
+    const { answer, problems } = await formattedAnswer(NUMBER, text);
+    assertEquals(
+      [answer, problems.length > 0 && problem.test(problems[0]!)],
+      [text, true],
+      `${text}: ${problems}`,
+    );
+  }
 });

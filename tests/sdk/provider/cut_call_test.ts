@@ -1,5 +1,5 @@
 /** Calls at the end of an answer that was cut off. */
-import type { ChatRequest, ContentBlock } from "preamp";
+import { type ChatRequest, type ContentBlock, parseToolCall } from "preamp";
 import { assertEquals } from "../../assert.ts";
 import { mountFake } from "./fake_backend.ts";
 
@@ -29,4 +29,21 @@ Deno.test("a call whose arguments were cut off before they began is unreadable",
     {},
     undefined,
   ]]);
+});
+
+Deno.test("an answer that ends in an unreadable call after all its tokens was cut, whatever the server says", async () => {
+  const reasonOf = async (args: string, output_tokens: number, max_output_tokens = 50) => {
+    const tool_calls = [parseToolCall({ id: "a", name: "lookup", arguments: args })];
+    const usage = { input_tokens: 5, output_tokens };
+    const { provider } = await mountFake(() => ({
+      content: [call("a")],
+      tool_calls,
+      finish_reason: "tool_calls",
+      usage,
+    }));
+    return (await provider.complete({ ...HELLO, max_output_tokens })).finish_reason;
+  };
+  assertEquals(await reasonOf('{"text":"lorem', 50), "length");
+  assertEquals(await reasonOf('{"text":"lorem', 49), "tool_calls");
+  assertEquals(await reasonOf('{"text":"lorem"}', 50), "tool_calls");
 });
