@@ -113,10 +113,10 @@ Deno.test("a call that the limit of output tokens cut gets a result that says so
   assertEquals(data("provider:request").length, 5);
   const results = messages().filter(({ role }) => role === "tool").map(({ content }) => String(content));
   assertEquals(results.length, 9); // each call has one
-  const told = results.filter((text) =>
+  const reminders = results.filter((text) =>
     /^Error: The call of tool 't' was not run: .*max_output_tokens/.test(text)
   );
-  assertEquals(told.length, 4);
+  assertEquals(reminders.length, 4);
   assertEquals(messages().filter(({ metadata }) => metadata?.finish_reason === "length").length, 4);
 });
 
@@ -126,8 +126,10 @@ Deno.test("ten identical calls with identical results in a row are said once to 
   const runOf = async (responses: ScriptStep[]) => {
     const { run, messages, data } = kit({ providers: [[...responses, "done"]], tools: [tool("t")] });
     assertEquals((await run()).status, "completed");
-    const told = messages().filter(({ content }) => String(content).includes("orchestrator-repeated-calls"));
-    const after = told.map((message) => messages()[messages().indexOf(message) - 1]?.role);
+    const reminders = messages().filter(({ content }) =>
+      String(content).includes("orchestrator-repeated-calls")
+    );
+    const after = reminders.map((message) => messages()[messages().indexOf(message) - 1]?.role);
     return [after, data("user:notification").map(({ level, message }) => [level, message])];
   };
   const warning = ["warning", "10 calls of 't' in a row had the same input and the same result"];

@@ -12,7 +12,7 @@ export function isCut({ finish_reason }: ChatResponse): boolean {
   return LENGTHS.has(finish_reason) || finish_reason === "content_filter";
 }
 
-/** Returns the id of the call whose arguments the limit of output tokens cut, if any: that of the last one. */
+/** Returns the id of the last call if the limit of output tokens cut its arguments. */
 export function cutCallOf(calls: readonly ToolCall[], finish_reason: unknown): string | undefined {
   const last = calls.at(-1);
   return LENGTHS.has(finish_reason) && last?.invalid_arguments !== undefined ? last.id : undefined;

@@ -40,7 +40,7 @@ const MAX_EMPTY_RESPONSES = 3;
 /** Consecutive answers whose call the limit of output tokens cut, that end the turn. */
 const MAX_CUT_CALLS = 3;
 
-/** Identical calls with identical results in a row, of which the model and a person are told. */
+/** Identical calls with identical results in a row that are reported to the model and to a person. */
 const MAX_REPEATED_CALLS = 10;
 
 /** Message to the model when the loop's own limit is reached. */
@@ -332,7 +332,7 @@ class TurnRun {
     return true;
   }
 
-  /** Tells the model and a person of a call that is repeated with the same result, once for each such row. */
+  /** Reports a call that is repeated with the same result to the model and to a person, once a row. */
   async #noteRepeated(calls: readonly ToolCall[], results: readonly Message[]): Promise<void> {
     const { hooks, config: { orchestrator: source } } = this.#inputs;
     for (let index = 0; index < calls.length; index++) {

@@ -78,7 +78,7 @@ function unwrapped(text: string): string[] {
   return [text, ...[plain, answered].flatMap((one) => [one, ...unfenced(one)])];
 }
 
-/** Returns the content of the first code fence in a text: up to the last one, and to the end of a text without one. */
+/** Returns the content of the first code fence in a text: up to the last fence, and up to the end. */
 function unfenced(text: string): string[] {
   const open = /^[ \t]*(`{3,}|~{3,})[ \t]*(?:[\w+-]+(?=\s))?/m.exec(text);
   if (!open) return [];
