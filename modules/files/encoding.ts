@@ -117,7 +117,7 @@ const NOT_WESTERN = new RegExp(
  * @throws {FileError} when the encoding has no bytes for one of its characters.
  */
 export function encodeText(text: string, { name, mark }: Encoding, path: string): Uint8Array {
-  const missing = (character: string) => {
+  const missing = (character: string): never => {
     throw new FileError(
       `${path} is encoded as ${name}, which has no ${JSON.stringify(character)}: leave that out, ` +
         "or convert the file first",
@@ -125,16 +125,17 @@ export function encodeText(text: string, { name, mark }: Encoding, path: string)
   };
   if (!text.isWellFormed()) missing("half of a character");
   if (name === "utf-8") return joined(mark, new TextEncoder().encode(text));
-  const bytes: number[] | Uint8Array = name.startsWith("utf-16") ? utf16(text, name === "utf-16le") : (() => {
-    const table = tableOf(name);
-    const found: number[] = [];
-    for (const character of text) found.push(...table.get(character) ?? missing(character));
-    return found;
-  })();
-  return joined(mark, bytes);
+  if (name.startsWith("utf-16")) return joined(mark, utf16(text, name === "utf-16le"));
+  const table = tableOf(name);
+  const bytes = new Uint8Array(text.length * 2);
+  let length = 0;
+  for (const character of text) {
+    for (const byte of table.get(character) ?? missing(character)) bytes[length++] = byte;
+  }
+  return bytes.slice(0, length);
 }
 
-function joined(mark: readonly number[], bytes: ArrayLike<number>): Uint8Array {
+function joined(mark: readonly number[], bytes: Uint8Array): Uint8Array {
   const all = new Uint8Array(mark.length + bytes.length);
   all.set(mark);
   all.set(bytes, mark.length);

@@ -157,7 +157,7 @@ export async function replaced<File extends Lines>(
     keepUntil(start);
     const last = lineAt(starts, end);
     const parts = put.split("\n");
-    const own = isUniform ? null : await endsFor(
+    const own = isUniform || parts.length === 1 ? null : await endsFor(
       file,
       line,
       column,

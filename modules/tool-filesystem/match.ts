@@ -3,7 +3,7 @@
  * to all white space, quotes and dashes. What is put in their place is then fitted to the file.
  */
 import { FileError } from "../files/access.ts";
-import { type LineChange, numberedLine } from "../files/line_changes.ts";
+import { type LineChange, MAX_NUMBERED, numberedLine } from "../files/line_changes.ts";
 
 /** Characters that models write in place of each other, behind the one that stands for all. */
 const ALIKE: readonly (readonly [string, RegExp])[] = [
@@ -208,9 +208,11 @@ export function nearestLines(lines: readonly string[], wanted: readonly string[]
   return numberedLines(lines, from, Math.min(lines.length, best + SHOWN_AFTER + 1));
 }
 
-/** Returns lines as text, numbered. */
+/** Returns the first of some lines as text, numbered. */
 export function numberedLines(lines: readonly string[], from: number, to: number): string {
-  return lines.slice(from, to).map((line, at) => numberedLine(line, from + at + 1)).join("\n");
+  return lines.slice(from, Math.min(to, from + MAX_NUMBERED)).map((line, at) =>
+    numberedLine(line, from + at + 1)
+  ).join("\n");
 }
 
 /** Returns a function that returns how alike a text is, from 0 to 1: their common pairs of characters. */

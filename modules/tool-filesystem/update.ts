@@ -1,6 +1,6 @@
 /** Updates a text file by the parts of a patch, whose lines are found by their text. */
 import { FileError } from "../files/access.ts";
-import { changesOf } from "../files/line_changes.ts";
+import { changesOf, MAX_NUMBERED } from "../files/line_changes.ts";
 import {
   isSameText,
   lineAt,
@@ -60,7 +60,7 @@ export async function updated(file: TextFile, chunks: readonly Chunk[], path: st
     const places = [other.at, last[first.indexOf(other)]!].map((line) => line + 1).join(" and ");
     throw new FileError(
       `These lines are in ${path} more than once (such as at lines ${places}): add lines around them, or a ` +
-        `line above them after @@:\n${other.old.join("\n")}`,
+        `line above them after @@:\n${other.old.slice(0, MAX_NUMBERED).join("\n")}`,
     );
   }
   return result;
@@ -120,7 +120,9 @@ function firstPlaces(lines: readonly string[], chunks: readonly Chunk[], path: s
     }
     const old = trimmed.filter(({ mark }) => mark !== "+").map(({ text }) => text);
     throw new FileError(
-      `The patch does not match ${path}: these lines are not there:\n${old.join("\n")}\n` +
+      `The patch does not match ${path}: these lines are not there:\n${
+        old.slice(0, MAX_NUMBERED).join("\n")
+      }\n` +
         `The nearest lines are:\n${nearestLines(lines, old)}`,
     );
   });
