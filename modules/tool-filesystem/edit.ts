@@ -254,24 +254,22 @@ export async function planWrite(
 ): Promise<PlannedChanges> {
   const target = await access.writable(path);
   const name = access.display(target.path);
-  if (content.length > MAX_EDITED_BYTES) {
-    throw new FileError(
-      `content has ${content.length} characters; at most ${MAX_EDITED_BYTES} can be written`,
-    );
-  }
   const old = target.info === null ? null : await readText(access, path);
   if (old) await known.checkKnown(target.path, old.bytes, path);
   const after = old ? await rewritten(old.file, content) : newTextFile(content);
   const lines = after.lines.length - (after.lines.at(-1) === "" ? 1 : 0);
   const format = old ? formatOf(after) : "";
-  const said = `${old ? "Replaced" : "Created"} ${name} (${lines} ${lines === 1 ? "line" : "lines"}${
-    format && `; ${format}`
-  })`;
+  const counted = `${lines} ${lines === 1 ? "line" : "lines"}${format && `; ${format}`}`;
+  const shown = await doneTo(
+    `${old ? "Replaced" : "Created"} ${name} (${counted})`,
+    old?.file.lines,
+    after.lines,
+  );
   return {
     changes: [
       { path, real: target.path, before: old?.bytes ?? null, after: bytesOf(after, path), isKnown: true },
     ],
-    done: [{ ...await doneTo(said, old?.file.lines, after.lines), numbered: [], left: 0 }], // the model wrote all
+    done: [{ ...shown, numbered: [], left: 0 }], // the model wrote all of it
   };
 }
 

@@ -115,6 +115,12 @@ export async function makeChanges(writing: Writing, plan: () => Promise<PlannedC
     return await queue.run(async () => {
       const { changes, done } = await plan();
       const notes: string[] = [];
+      for (const { path, after } of changes) {
+        if (after === null || after.length <= MAX_EDITED_BYTES) continue;
+        throw new FileError(
+          `${path} would have ${after.length} bytes: at most ${MAX_EDITED_BYTES} can be written`,
+        );
+      }
       for (const change of changes) {
         const refused = change.isLink ? "it is a link" : await storeUndo(coordinator, change);
         if (refused !== null) notes.push(`${change.path} cannot be undone: ${refused}`);
