@@ -167,8 +167,8 @@ async function planPatch(writing: Writing, operations: readonly Operation[]): Pr
 async function planDelete(writing: Writing, path: string): Promise<PlannedChanges> {
   const old = await readEntry(writing, path);
   const name = writing.access.display(old.real);
-  const text = old.isLink ? null : await decodeText(old.before);
-  const said = old.isLink ? `Deleted the link ${name}` : `Deleted ${name} (${old.info.size} bytes)`;
+  const text = old.before && await decodeText(old.before);
+  const said = old.info.isSymlink ? `Deleted the link ${name}` : `Deleted ${name} (${old.info.size} bytes)`;
   return {
     changes: [{ ...old, after: null }],
     done: [await doneTo(said, text === null ? undefined : linesOf(text.text).lines)],
@@ -208,7 +208,7 @@ async function planMove(
 ): Promise<PlannedChanges> {
   const { access, known } = writing;
   const from = await readEntry(writing, path);
-  if (from.isLink && update) {
+  if (from.info.isSymlink && update) {
     throw new FileError(`${path} is a link: change the file that it leads to, or move it without changes`);
   }
   const to = await access.entry(move_to);
@@ -222,7 +222,7 @@ async function planMove(
     real: to.path,
     before: over?.before ?? null,
     isKnown: from.isKnown,
-    isLink: from.isLink || over?.isLink === true,
+    ...(from.info.isSymlink ? { link: await Deno.readLink(from.real) } : {}),
     ...(update
       ? { after: update.change.after, ...(from.info.mode === null ? {} : { mode: from.info.mode }) }
       : { after: from.before, from: from.real }),

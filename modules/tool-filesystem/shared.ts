@@ -59,30 +59,27 @@ export async function readText(
   return { file: await parseTextFile(bytes, path), bytes, info, real };
 }
 
-/** A file of any bytes, or a link itself, which has no bytes. */
-export type Entry =
-  & Pick<FileChange, "path" | "real">
-  & { readonly info: Deno.FileInfo; readonly isKnown: boolean }
-  & (
-    | { readonly isLink: true; readonly before: null }
-    | { readonly isLink: false; readonly before: Uint8Array }
-  );
+/** A file of any bytes, or a link itself, which has none. */
+export interface Entry extends Pick<FileChange, "path" | "real" | "before"> {
+  readonly info: Deno.FileInfo;
+  readonly isKnown: boolean;
+}
 
 /** Reads a file or a link to delete, move or replace it. @throws {FileError} when it is missing. */
 export async function readEntry({ access, known }: Writing, path: string): Promise<Entry> {
   const { path: real, info } = await access.entry(path);
   if (info === null) throw new FileError(`${path} does not exist`);
-  if (info.isSymlink) return { path, real, info, isLink: true, before: null, isKnown: false };
+  if (info.isSymlink) return { path, real, info, before: null, isKnown: false };
   const { bytes, checked } = await access.read(path, MAX_EDITED_BYTES);
   const isKnown = await known.checkUnchanged(real, bytes, path);
-  return { path, real, info: checked.info, isLink: false, before: bytes, isKnown };
+  return { path, real, info: checked.info, before: bytes, isKnown };
 }
 
 /** A change of a file, with what undo needs. */
 export interface FileChange extends AppliedChange {
   readonly before: Uint8Array | null;
-  /** Whether a link itself is deleted, moved or replaced. */
-  readonly isLink?: boolean;
+  /** Text of the link that is moved here. */
+  readonly link?: string;
   /** Whether the model knows all of the new content. Default: false. */
   readonly isKnown?: boolean;
 }
@@ -122,7 +119,7 @@ export async function makeChanges(writing: Writing, plan: () => Promise<PlannedC
         );
       }
       for (const change of changes) {
-        const refused = change.isLink ? "it is a link" : await storeUndo(coordinator, change);
+        const refused = await storeUndo(coordinator, change);
         if (refused !== null) notes.push(`${change.path} cannot be undone: ${refused}`);
       }
       await access.apply(changes);
@@ -174,6 +171,7 @@ async function storeUndo(coordinator: Coordinator, change: FileChange): Promise<
       path: change.real,
       before: change.before?.toBase64() ?? null,
       after_sha256: change.after === null ? null : await sha256(change.after),
+      after_link: change.link ?? null,
     } satisfies JsonObject,
   );
   return typeof answer === "string" ? answer : null;

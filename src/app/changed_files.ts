@@ -10,30 +10,37 @@ const MAX_BYTES = 32 * 1024 * 1024;
 export const changedFiles: ChangedFiles = {
   async stateOf(path) {
     const info = await infoOf(path);
-    if (info !== null) return { mode: info.mode === null ? null : info.mode & 0o7777, made_folders: 0 };
+    if (info?.isSymlink) return { mode: null, link: await Deno.readLink(path), made_folders: 0 };
+    const mode = info?.mode == null ? null : info.mode & 0o7777;
+    if (info !== null) return { mode, link: null, made_folders: 0 };
     let made_folders = 0;
     for (let folder = parentFolder(path); await infoOf(folder) === null; folder = parentFolder(folder)) {
       if (folder === parentFolder(folder)) break;
       made_folders++;
     }
-    return { mode: null, made_folders };
+    return { mode, link: null, made_folders };
   },
 
-  async putBack({ path, before, after_sha256, mode, made_folders, write }) {
+  async putBack({ path, before, after_sha256, link = null, after_link = null, mode, made_folders, write }) {
     const access = new FileAccess({ read: write, write });
     try {
-      const target = await access.writable(path);
-      if (target.path !== path) return "a link leads elsewhere now";
-      const now = target.info === null ? null : (await access.read(path, MAX_BYTES)).bytes;
+      const { path: real, info } = await access.entry(path);
+      if (real !== path) return "a link leads elsewhere now";
       const bytes = before === null ? null : Uint8Array.fromBase64(before);
-      if (isSame(now, bytes)) return null; // the change failed, or was put back and is not forgotten yet
-      if ((now && await sha256(now)) !== after_sha256) {
+      const now = info === null
+        ? null
+        : info.isSymlink
+        ? `link ${await Deno.readLink(path)}`
+        : await sha256((await access.read(path, MAX_BYTES)).bytes);
+      const was = link !== null ? `link ${link}` : bytes && await sha256(bytes);
+      if (now === was) return null; // the change failed, or was put back and is not forgotten yet
+      if (now !== (after_link === null ? after_sha256 : `link ${after_link}`)) {
         return now === null ? "it was deleted since" : "it was changed since";
       }
-      if (bytes === null) {
-        await access.remove(path);
-        await removeEmptyFolders(path, made_folders);
-      } else await access.replace(path, bytes, mode ?? undefined);
+      if (info?.isSymlink || info && (bytes === null || link !== null)) await access.remove(path);
+      if (link !== null) await Deno.symlink(link, path);
+      else if (bytes !== null) await access.replace(path, bytes, mode ?? undefined);
+      else await removeEmptyFolders(path, made_folders);
       return null;
     } catch (error) {
       if (error instanceof SyntaxError) return "its module kept no base64";
@@ -58,11 +65,6 @@ async function removeEmptyFolders(path: string, count: number): Promise<void> {
     if (!is_removed) return;
     folder = parentFolder(folder);
   }
-}
-
-function isSame(one: Uint8Array | null, other: Uint8Array | null): boolean {
-  if (one === null || other === null) return one === other;
-  return one.length === other.length && one.every((byte, at) => byte === other[at]);
 }
 
 async function sha256(bytes: Uint8Array): Promise<string> {

@@ -115,7 +115,7 @@ export interface RunObserver {
 /** Puts files back that a run has changed. */
 export interface ChangedFiles {
   /** Resolves to what a change of a file will replace beside its bytes. */
-  stateOf(path: string): Promise<Pick<FileChange, "mode" | "made_folders">>;
+  stateOf(path: string): Promise<Pick<FileChange, "mode" | "link" | "made_folders">>;
   /** Puts a file back as it was before. Resolves to null, or to why it was not put back. */
   putBack(change: FileChange): Promise<string | null>;
 }

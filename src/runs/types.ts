@@ -318,8 +318,12 @@ export interface FileChange {
   path: string;
   /** Base64 of the bytes from before; null: the file did not exist. */
   before: string | null;
-  /** Hex SHA-256 of the bytes that were written; null: the file was deleted. */
+  /** Hex SHA-256 of the bytes that were written; null: the file was deleted, or became a link. */
   after_sha256: string | null;
+  /** Text of the link that was there in place of a file; null: there was none. */
+  link: string | null;
+  /** Text of the link that the change made; null: none. */
+  after_link: string | null;
   /** Mode of the file from before; null: there was none, or it is not known. */
   mode: number | null;
   /** Number of folders on the way to a new file that did not exist; the change makes them. */

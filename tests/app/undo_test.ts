@@ -184,12 +184,35 @@ Deno.test("undo never writes through a link that replaced a folder or a file", (
     assertEquals(await undo(changed), {
       undone: [],
       not_undone: [
-        { path: "project/b.txt", reason: "a link leads elsewhere now" },
+        { path: "project/b.txt", reason: "it was changed since" },
         { path: "project/sub/a.txt", reason: "it cannot be reached, or is no file within the plan's grant" },
       ],
     });
     assertEquals(await Deno.readTextFile(`${path}/outside/a.txt`), "after");
     assertEquals(await Deno.readTextFile(`${folder}/c.txt`), "b");
+  }));
+
+Deno.test("undo puts back links that were deleted, moved and replaced", () =>
+  withServer(async ({ folder, run, undo, text }) => {
+    await Deno.writeTextFile(`${folder}/a.txt`, "a");
+    for (const name of ["deleted", "moved", "over"]) await Deno.symlink("a.txt", `${folder}/${name}`);
+    const move = (from: string, to: string) => [`*** Update File: ${from}`, `*** Move to: ${to}`];
+    const changed = await run(planOf(
+      folder,
+      [
+        patch("*** Delete File: deleted", ...move("moved", "new/place")),
+        patch(...move("a.txt", "over")),
+      ],
+      { dialect: "patch" },
+    ));
+    assertEquals(await Deno.readLink(`${folder}/new/place`), "a.txt");
+    assertEquals([await text("over"), await text("a.txt")], ["a", null]);
+    assertEquals((await undo(changed)).not_undone, []);
+    for (const name of ["deleted", "moved", "over"]) {
+      assertEquals(await Deno.readLink(`${folder}/${name}`), "a.txt");
+    }
+    assertEquals([await text("a.txt"), await text("new/place")], ["a", null]);
+    assertEquals((await Array.fromAsync(Deno.readDir(folder))).length, 4);
   }));
 
 Deno.test("undo includes sub-agents; secrets in files are put back as they were", () =>

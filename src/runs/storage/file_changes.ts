@@ -42,14 +42,15 @@ export class FileChanges {
     const { id, session_id, store, limits: { max_undo_bytes, retention_days }, options } = this.#run;
     const { files, clock } = options.deps;
     if (!files) return null;
-    const { path, before, after_sha256 } = changeOf(given, write);
+    const given_change = changeOf(given, write);
+    const { path, before } = given_change;
     const state = await files.stateOf(path);
     const kept = await (this.#kept ??= this.#keptBefore());
     const bytes = before === null ? 0 : Math.ceil(before.length / 4) * 3;
     const refused = kept.bytes + bytes > max_undo_bytes
       ? `a run keeps at most ${max_undo_bytes} bytes of files (limits.max_undo_bytes)`
       : null;
-    const change: StoredChange = { path, before, after_sha256, ...state, write };
+    const change: StoredChange = { ...given_change, ...state, write };
     if (refused !== null) Object.assign(change, { before: null, refused });
     const number = ++kept.count;
     if (refused === null) kept.bytes += bytes;
@@ -84,20 +85,21 @@ export class FileChanges {
 
 /** Returns a module's change. @throws {PreampError} `request_invalid` */
 function changeOf(
-  { path, before, after_sha256 }: JsonObject,
+  { path, before, after_sha256, after_link = null }: JsonObject,
   write: GrantedPermissions["write"],
-): Pick<FileChange, "path" | "before" | "after_sha256"> {
+): Pick<FileChange, "path" | "before" | "after_sha256" | "after_link"> {
   const isText = (value: unknown): value is string | null => value === null || typeof value === "string";
-  if (typeof path !== "string" || !isText(before) || !isText(after_sha256)) {
+  if (typeof path !== "string" || !isText(before) || !isText(after_sha256) || !isText(after_link)) {
     throw new PreampError(
       "request_invalid",
-      "Cannot keep a file: must be { path, before: base64 or null, after_sha256: hex or null }",
+      "Cannot keep a file: must be { path, before: base64 or null, after_sha256: hex or null, " +
+        "after_link?: text or null }",
     );
   }
   if (!mayWrite(write, path)) {
     throw new PreampError("request_invalid", "Cannot keep a file: the plan does not let the module write it");
   }
-  return { path, before, after_sha256 };
+  return { path, before, after_sha256, after_link };
 }
 
 function mayWrite(write: GrantedPermissions["write"], path: string): boolean {
