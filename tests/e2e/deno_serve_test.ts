@@ -5,7 +5,7 @@ import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { Tail } from "../support/child_process.ts";
 import { ROOT, runCommand } from "./program.ts";
 import { inFolder, temporaryFolder } from "../support/folder.ts";
-import { planOf } from "./shared_store.ts";
+import { lasting, mustRun, planOf } from "./shared_store.ts";
 
 const PERMISSIONS = ["--no-prompt", "--allow-net", "--allow-read", "--allow-env"];
 
@@ -162,40 +162,43 @@ Deno.test("deno run main.ts without arguments prints the usage and exits 2", asy
 });
 
 Deno.test("deno serve main.ts continues the runs of a process that was killed, from its first request on", () =>
-  inFolder(async (folder) => {
-    const env = { PREAMP_STORE: `sqlite:${folder}/runs.db`, PREAMP_API_KEYS: "a-key" };
-    const command = [
-      "serve",
-      ...PERMISSIONS,
-      `--allow-write=${folder}`,
-      "--host",
-      "127.0.0.1",
-      "--port",
-      "0",
-    ];
-    let id = "";
-    await withServed(env, async ({ url, end }) => {
-      const response = await fetch(`${url}/v1/runs`, {
-        method: "POST",
-        headers: { ...SENDS, prefer: "respond-async" },
-        body: JSON.stringify({ prompt: "What is 6 × 7?", plan: planOf(3_000) }),
-      });
-      id = (await response.json()).id;
-      await end("SIGKILL");
-    }, command);
-    await withServed(env, async ({ url, output }) => {
-      assertEquals(await statusOf(`${url}/healthz`), 200);
-      const headers = { ...SENDS, accept: "application/x-ndjson" };
-      const entries = (await (await fetch(`${url}/v1/runs/${id}/events`, { headers })).text()).trim().split(
-        /\n+/,
-      );
-      const names = entries.map((line) => JSON.parse(line).event);
-      assertEquals([names.at(-1), names.filter((name) => name === "run:end").length], ["run:end", 1]);
-      const run = await (await fetch(`${url}/v1/runs/${id}`, { headers: SENDS })).json();
-      assertEquals([run.status, run.output_text], ["completed", "It is 42."]);
-      assertStringIncludes(output(), '"code":"run_continued"');
-    }, command);
-  }));
+  inFolder((folder) =>
+    lasting(3_000, async (delay_ms) => {
+      const env = { PREAMP_STORE: `sqlite:${folder}/runs.db`, PREAMP_API_KEYS: "a-key" };
+      const command = [
+        "serve",
+        ...PERMISSIONS,
+        `--allow-write=${folder}`,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+      ];
+      let id = "";
+      await withServed(env, async ({ url, end }) => {
+        const response = await fetch(`${url}/v1/runs`, {
+          method: "POST",
+          headers: { ...SENDS, prefer: "respond-async" },
+          body: JSON.stringify({ prompt: "What is 6 × 7?", plan: planOf(delay_ms) }),
+        });
+        id = (await response.json()).id;
+        await mustRun({ fetch: (path) => fetch(url + path, { headers: SENDS }) }, id);
+        await end("SIGKILL");
+      }, command);
+      await withServed(env, async ({ url, output }) => {
+        assertEquals(await statusOf(`${url}/healthz`), 200);
+        const headers = { ...SENDS, accept: "application/x-ndjson" };
+        const entries = (await (await fetch(`${url}/v1/runs/${id}/events`, { headers })).text()).trim().split(
+          /\n+/,
+        );
+        const names = entries.map((line) => JSON.parse(line).event);
+        assertEquals([names.at(-1), names.filter((name) => name === "run:end").length], ["run:end", 1]);
+        const run = await (await fetch(`${url}/v1/runs/${id}`, { headers: SENDS })).json();
+        assertEquals([run.status, run.output_text], ["completed", "It is 42."]);
+        assertStringIncludes(output(), '"code":"run_continued"');
+      }, command);
+    })
+  ));
 
 /** What a request sends besides its body. */
 const SENDS = { authorization: "Bearer a-key", "content-type": "application/json" };

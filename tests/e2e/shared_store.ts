@@ -3,6 +3,7 @@
  * a run.
  */
 import { assertEquals } from "../assert.ts";
+import { HANGS_MS } from "../support/clock.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { readSse } from "../support/sse.ts";
 import type { Json, ServerProgram } from "./program.ts";
@@ -33,7 +34,7 @@ export const ASKING = {
 
 /** Sends a request to any of the servers. */
 export async function call(
-  server: ServerProgram,
+  server: Pick<ServerProgram, "fetch">,
   path: string,
   body?: Json,
   headers: Record<string, string> = {},
@@ -54,14 +55,34 @@ export async function begin(server: ServerProgram, plan: Json, more: Json = {}):
   return body.id;
 }
 
-/** Reads the run until `holds`. @throws {Error} after 40 s. */
+/** Reads the run until `holds`. @throws {Error} when it never does. */
 export async function until(server: ServerProgram, id: string, holds: (run: Json) => boolean): Promise<Json> {
-  for (let tries = 0; tries < 400; tries++) {
+  for (let tries = 0; tries < HANGS_MS / 100; tries++) {
     const { body } = await call(server, `/v1/runs/${id}`);
     if (holds(body)) return body;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   throw new Error(`run ${id} does not get there`);
+}
+
+/** Thrown where a run has ended before a busy machine had done what was to happen meanwhile. */
+class TooShort extends Error {}
+
+/** Calls a part of a test with longer and longer delays of its model calls until its runs are long enough. */
+export async function lasting(delay_ms: number, body: (delay_ms: number) => Promise<void>): Promise<void> {
+  for (let longer_ms = delay_ms;; longer_ms *= 4) {
+    try {
+      return await body(longer_ms);
+    } catch (error) {
+      if (!(error instanceof TooShort) || longer_ms > HANGS_MS) throw error;
+    }
+  }
+}
+
+/** Makes {@link lasting} try again with longer runs if a run has ended. */
+export async function mustRun(server: Pick<ServerProgram, "fetch">, id: string): Promise<void> {
+  const { body } = await call(server, `/v1/runs/${id}`);
+  if (body.ended_at !== null) throw new TooShort(`run ${id} has ended`);
 }
 
 /** Collects the names of a run's events, read from this server, until the end of the run. */

@@ -19,10 +19,13 @@ import {
   call,
   eventsOf,
   KEYS,
+  lasting,
+  mustRun,
   planOf,
   testOnStores,
   until,
 } from "./shared_store.ts";
+import { HANGS_MS } from "../support/clock.ts";
 
 Deno.test("preamp run --session continues a conversation in another process", () =>
   inFolder(async (folder) => {
@@ -142,39 +145,41 @@ Deno.test("preamp serve refuses a store that it cannot open, with the reason and
 
 testOnStores(
   "a server that stops leaves its runs to another one: nothing is cancelled, questions stay open",
-  async (flags) => {
-    await using one = await startServer(flags, { env: KEYS });
-    await using two = await startServer(flags, { env: KEYS });
-    const [working, asking] = [await begin(one, planOf(8_000)), await begin(one, ASKING)];
-    const { session_id } = (await call(one, `/v1/runs/${working}`)).body;
-    const queued = await begin(one, planOf(0), { session_id, if_busy: "queue" });
-    const waiting = await until(one, asking, ({ status }) => status === "awaiting_approval");
-    await until(one, working, ({ tool_call_count }) => tool_call_count === 1);
-    const response = await one.fetch(`/v1/runs/${working}/events`, {
-      headers: { ...AUTHORIZED, accept: "text/event-stream" },
-    });
-    one.kill("SIGTERM");
-    const [stream, { code, stderr }] = await Promise.all([response.text(), one.ended]);
-    assertEquals(code, 0);
-    assertEquals([stream.includes("event: run:end"), stream.endsWith("retry: 1000\n\n")], [false, true]);
-    const left = stderr.split("\n").filter((line) => line.includes('"run_handed_over"')).map((line) =>
-      JSON.parse(line).run_id
-    );
-    assertEquals(new Set(left), new Set([working, asking]));
-    const approval = waiting.approvals[0].id;
-    assertEquals(
-      (await call(two, `/v1/runs/${asking}/approvals/${approval}`, { decision: "allow" })).status,
-      200,
-    );
-    for (const id of [working, asking, queued]) {
-      const ended = await until(two, id, ({ ended_at }) => ended_at !== null);
-      assertEquals([id, ended.status], [id, "completed"]);
-    }
-    const { names, seqs } = await eventsOf(two, working);
-    assertEquals(seqs, names.map((_, index) => index + 1));
-    assertEquals(names.filter((name) => name.startsWith("cancel:")), []);
-    assertEquals(names.filter((name) => name === "tool:pre").length, 1);
-  },
+  (flags) =>
+    lasting(8_000, async (delay_ms) => {
+      await using one = await startServer(flags, { env: KEYS });
+      await using two = await startServer(flags, { env: KEYS });
+      const [working, asking] = [await begin(one, planOf(delay_ms)), await begin(one, ASKING)];
+      const { session_id } = (await call(one, `/v1/runs/${working}`)).body;
+      const queued = await begin(one, planOf(0), { session_id, if_busy: "queue" });
+      const waiting = await until(one, asking, ({ status }) => status === "awaiting_approval");
+      await until(one, working, ({ tool_call_count }) => tool_call_count === 1);
+      const response = await one.fetch(`/v1/runs/${working}/events`, {
+        headers: { ...AUTHORIZED, accept: "text/event-stream" },
+      });
+      await mustRun(one, working);
+      one.kill("SIGTERM");
+      const [stream, { code, stderr }] = await Promise.all([response.text(), one.ended]);
+      assertEquals(code, 0);
+      assertEquals([stream.includes("event: run:end"), stream.endsWith("retry: 1000\n\n")], [false, true]);
+      const left = stderr.split("\n").filter((line) => line.includes('"run_handed_over"')).map((line) =>
+        JSON.parse(line).run_id
+      );
+      assertEquals(new Set(left), new Set([working, asking]));
+      const approval = waiting.approvals[0].id;
+      assertEquals(
+        (await call(two, `/v1/runs/${asking}/approvals/${approval}`, { decision: "allow" })).status,
+        200,
+      );
+      for (const id of [working, asking, queued]) {
+        const ended = await until(two, id, ({ ended_at }) => ended_at !== null);
+        assertEquals([id, ended.status], [id, "completed"]);
+      }
+      const { names, seqs } = await eventsOf(two, working);
+      assertEquals(seqs, names.map((_, index) => index + 1));
+      assertEquals(names.filter((name) => name.startsWith("cancel:")), []);
+      assertEquals(names.filter((name) => name === "tool:pre").length, 1);
+    }),
 );
 
 Deno.test("two servers on one SQLite file: shared runs, and a run whose server is killed is finished by the other", () =>
@@ -217,7 +222,7 @@ async function checkSharedRuns(one: ServerProgram, two: ServerProgram): Promise<
   assertEquals(seqs, names.map((_, index) => index + 1));
   assertEquals(names.filter((name) => name === "approval:granted").length, 1);
 
-  const long = await begin(one, planOf(30_000));
+  const long = await begin(one, planOf(HANGS_MS));
   const running = await until(two, long, ({ tool_call_count }) => tool_call_count === 1);
   const busy = await call(two, "/v1/runs", { prompt: "hi", session_id: running.session_id });
   assertEquals(
