@@ -2,6 +2,8 @@
  * Rules of design that the compiler does not check: directions of imports, globals of the kernel, places of
  * package specifiers. They are checked on the syntax tree of Deno's linter.
  */
+import { PACKAGE_SPECIFIERS, SDK_SPECIFIERS } from "../src/loader/fetch/specifiers.ts";
+import { installSdk } from "../src/sdk/sdk_global.ts";
 import { assert, assertEquals } from "./assert.ts";
 
 const ROOT = new URL("../", import.meta.url);
@@ -254,7 +256,9 @@ Deno.test("modules import only the SDK and their own files", () => {
 Deno.test("the SDK needs no Deno but in http/, and few packages", () => {
   const packages = new Set<string>();
   const wrong: string[] = [];
-  for (const file of OURS.filter(({ path }) => path.startsWith("src/sdk/"))) {
+  // sdk_global.ts is no part of the SDK: it gives bundles what the host provides
+  const sdk = OURS.filter(({ path }) => path.startsWith("src/sdk/") && path !== "src/sdk/sdk_global.ts");
+  for (const file of sdk) {
     for (const { specifier } of importsOf(file)) if (!specifier.startsWith(".")) packages.add(specifier);
     if (!file.path.startsWith("src/sdk/http/")) wrong.push(...globalsOf(file, new Set(["Deno"])));
   }
@@ -264,6 +268,15 @@ Deno.test("the SDK needs no Deno but in http/, and few packages", () => {
     ["@cfworker/json-schema", "node:async_hooks", "node:crypto", "node:dns/promises", "node:timers", "zod"]
       .filter((one) => packages.has(one)),
   );
+});
+
+Deno.test("the host provides the packages of built-in modules, which can so be loaded by their source", async () => {
+  const imported = MODULES.flatMap((file) => importsOf(file).filter(({ types }) => !types));
+  const packages = new Set(
+    imported.map(({ specifier }) => specifier).filter((name) => !/^\.|^preamp/.test(name)),
+  );
+  assertEquals([...packages].sort(), [...PACKAGE_SPECIFIERS]);
+  await installSdk([...SDK_SPECIFIERS, ...PACKAGE_SPECIFIERS]); // throws for a name that it does not have
 });
 
 /** Exports, identifiers and imports of a file. */

@@ -1,6 +1,7 @@
 /**
- * Installs the SDK at `globalThis[Symbol.for("preamp.sdk")]`, where bundles find its parts by specifier. No
- * bundle contains a copy of the SDK; unused parts are not loaded.
+ * Installs what the host provides at `globalThis[Symbol.for("preamp.sdk")]`, where bundles find it by
+ * specifier: parts of the SDK, and packages of built-in modules. No bundle contains a copy of them; what is
+ * unused is not loaded.
  */
 import { didYouMean } from "./findings.ts";
 import { isObject } from "./json.ts";
@@ -14,6 +15,21 @@ const PARTS: Readonly<Record<string, () => Promise<object>>> = {
   "preamp/web": () => import("./web.ts"),
   "preamp/testing": () => import("./testing.ts"),
   "zod": () => import("zod"),
+  "@ai-sdk/anthropic/internal": () => import("@ai-sdk/anthropic/internal"),
+  "@ai-sdk/deepseek": () => import("@ai-sdk/deepseek"),
+  "@ai-sdk/google": () => import("@ai-sdk/google"),
+  "@ai-sdk/groq": () => import("@ai-sdk/groq"),
+  "@ai-sdk/mistral": () => import("@ai-sdk/mistral"),
+  "@ai-sdk/openai-compatible": () => import("@ai-sdk/openai-compatible"),
+  "@ai-sdk/openai/internal": () => import("@ai-sdk/openai/internal"),
+  "@ai-sdk/xai": () => import("@ai-sdk/xai"),
+  "@mdream/js": () => import("@mdream/js"),
+  "@modelcontextprotocol/client": () => import("@modelcontextprotocol/client"),
+  "diff": () => import("diff"),
+  "ignore": () => import("ignore"),
+  "js-yaml": () => import("js-yaml"),
+  "re2js": () => import("re2js"),
+  "unbash": () => import("unbash"),
 };
 
 const KEY = Symbol.for("preamp.sdk");
@@ -50,7 +66,9 @@ function withoutOthers(part: string, exports: object): object {
       throw new SyntaxError(`"${part}" has no export ${name}${advice}`);
     },
   });
-  return Object.create(others, Object.getOwnPropertyDescriptors(exports));
+  const own = Object.getOwnPropertyDescriptors(exports);
+  // without it a bundle takes the whole object for the default export
+  return Object.create(others, Object.hasOwn(own, "default") ? { ...own, __esModule: { value: true } } : own);
 }
 
 /**

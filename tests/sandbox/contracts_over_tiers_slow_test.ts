@@ -16,8 +16,6 @@ import type { JsonObject } from "../../src/sdk/json.ts";
 import { errorMessage } from "../../src/sdk/errors.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
-import { temporaryFolder } from "../support/folder.ts";
-import { withPackages } from "../support/loader.ts";
 import { type Code, Lab } from "../support/sandbox.ts";
 
 /** How a suite is run on a subject. */
@@ -30,8 +28,6 @@ interface SuiteRun {
   readonly fails?: boolean;
   /** Whether a failure has the same words everywhere. Default: it has. */
   readonly other_words?: boolean;
-  /** Whether it imports packages, and is loaded as one file with them. */
-  readonly bundled?: boolean;
 }
 
 /**
@@ -65,7 +61,11 @@ const ASKS_FOR_A_TOOL = { messages: [{ role: "user", content: "What is 6 * 7?" }
 
 const SUBJECTS: readonly (readonly [path: string, run: SuiteRun])[] = [
   ["modules/loop-streaming", { type: "orchestrator" }],
+  ["modules/loop-basic", { type: "orchestrator" }],
+  ["modules/loop-events", { type: "orchestrator" }],
   ["modules/context-simple", { type: "context" }],
+  ["modules/context-summarizing", { type: "context" }],
+  ["modules/context-persistent", { type: "context" }],
   ["modules/provider-mock", {
     type: "provider",
     options: { tool_request: ASKS_FOR_A_TOOL },
@@ -73,9 +73,10 @@ const SUBJECTS: readonly (readonly [path: string, run: SuiteRun])[] = [
   ["modules/tool-calculator", { type: "tool", options: { input: { expression: "2+2" } } }],
   ["modules/tool-todo", { type: "tool" }],
   ["modules/hooks-timing", { type: "hook" }],
+  ["modules/hooks-redaction", { type: "hook", config: { patterns: ["4[0-9]"] } }],
+  ["modules/hooks-status-context", { type: "hook" }],
   ["modules/hooks-approval", {
     type: "hook",
-    bundled: true,
     options: {
       expectations: [
         { event: "tool:pre", data: { tool_name: "calculator", tool_input: {} }, action: "continue" },
@@ -212,15 +213,11 @@ async function compare(lab: Lab, code: Code, run: SuiteRun, inline: () => Promis
 
 Deno.test("contract suites pass in every tier, for our own modules and Amplifier's examples", async (t) => {
   await using lab = new Lab();
-  await using folder = await temporaryFolder();
   for (const [path, run] of someOf(SUBJECTS, 2)) {
     await t.step(path, async () => {
       const file = path.endsWith(".ts") ? path : `${path}/mod.ts`;
       const url = new URL(`../../${file}`, import.meta.url);
-      const source = run.bundled
-        ? await withPackages(url, `${folder.path}/${path.replaceAll("/", "_")}.js`)
-        : url.href;
-      await compare(lab, await lab.bundle(source), run, () => import(url.href) as Promise<Module>);
+      await compare(lab, await lab.bundle(url.href), run, () => import(url.href) as Promise<Module>);
     });
   }
 });

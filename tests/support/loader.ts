@@ -71,27 +71,6 @@ export function specOf(source: string, more: Partial<LoadSpec> & { base_url?: st
   return { module: "tool-test", source: parsed.source, ...spec };
 }
 
-/** Writes a module and its packages, as browsers have them, into one file; resolves to the file's URL. */
-export async function withPackages(entry: URL, output: string): Promise<string> {
-  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: [
-      "bundle",
-      "--quiet",
-      "--minify",
-      "--platform",
-      "browser",
-      "--external",
-      "preamp/base",
-      "-o",
-      output,
-      entry.pathname,
-    ],
-    cwd: new URL("../../", import.meta.url),
-  }).output();
-  if (!success) throw new Error(new TextDecoder().decode(stderr));
-  return new URL(`file://${output}`).href;
-}
-
 /** A loader that is closed at the end of the scope, and that prepares and links in one step. */
 export interface TestLoader extends Loader, AsyncDisposable {
   load(spec: LoadSpec, context: LoadContext): Promise<LoadedModule>;

@@ -4,7 +4,7 @@
  * hanging source would block the server.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { kindOfUrl, SDK_SPECIFIERS } from "../fetch/specifiers.ts";
+import { isProvided, kindOfUrl } from "../fetch/specifiers.ts";
 import type {
   BundleAnswer,
   Bundler,
@@ -82,7 +82,7 @@ async function alreadyBundled({ entry, files }: BundleRequest): Promise<BundleAn
   const [file, more] = files;
   if (!file || more || file.url !== entry || kindOfUrl(entry) !== "js") return undefined;
   const { uses, code } = readHead(new TextDecoder().decode(file.bytes));
-  if (!uses.every((name) => SDK_SPECIFIERS.includes(name)) || code.includes("import.meta")) return undefined;
+  if (!uses.every(isProvided) || code.includes("import.meta")) return undefined;
   try {
     const sealed = await sealImports(code);
     if (sealed.refused.length > 0) return undefined;

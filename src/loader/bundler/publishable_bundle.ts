@@ -29,7 +29,7 @@ export function publishable({ code: bundle, uses, url }: ModuleBundle): string {
 export function readHead(text: string): { uses: string[]; code: string } {
   const end = text.indexOf("\n");
   const line = end === -1 ? text : text.slice(0, end);
-  const uses = [...line.matchAll(/import \* as preamp_\d+ from "([a-z/]+)";/g)].map(([, name = ""]) => name);
+  const uses = [...line.matchAll(/import \* as preamp_\d+ from "([^"]+)";/g)].map(([, name = ""]) => name);
   return uses.length > 0 && line === headOf(uses)
     ? { uses, code: text.slice(end) }
     : { uses: [], code: text };

@@ -19,6 +19,35 @@ export const SDK_SPECIFIERS: readonly string[] = [
   "zod",
 ];
 
+/**
+ * Bare specifiers of the packages of built-in modules. The host provides them too, in its own versions, so that
+ * these modules can be loaded by their source.
+ */
+export const PACKAGE_SPECIFIERS: readonly string[] = [
+  "@ai-sdk/anthropic/internal",
+  "@ai-sdk/deepseek",
+  "@ai-sdk/google",
+  "@ai-sdk/groq",
+  "@ai-sdk/mistral",
+  "@ai-sdk/openai-compatible",
+  "@ai-sdk/openai/internal",
+  "@ai-sdk/xai",
+  "@mdream/js",
+  "@modelcontextprotocol/client",
+  "diff",
+  "ignore",
+  "js-yaml",
+  "re2js",
+  "unbash",
+];
+
+const PROVIDED: ReadonlySet<string> = new Set([...SDK_SPECIFIERS, ...PACKAGE_SPECIFIERS]);
+
+/** Returns whether the host provides what this specifier names. */
+export function isProvided(specifier: string): boolean {
+  return PROVIDED.has(specifier);
+}
+
 /** Result of resolving a specifier. */
 type Resolved = Readonly<
   | { kind: "url"; url: string }
@@ -31,7 +60,7 @@ type Resolved = Readonly<
  * @param esm_host URL of the host that serves npm and JSR packages as ES modules, or `none`.
  */
 export function resolveSpecifier(specifier: string, importer: string, esm_host: string): Resolved {
-  if (SDK_SPECIFIERS.includes(specifier)) return { kind: "sdk", name: specifier };
+  if (isProvided(specifier)) return { kind: "sdk", name: specifier };
   const refused = (fact: string, hint: string): Resolved => {
     return { kind: "refused", fact: `${describe(specifier)}: ${fact}`, hint };
   };
