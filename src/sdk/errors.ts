@@ -64,6 +64,7 @@ export type ErrorCode =
   | "internal"
   | "provider_rate_limited"
   | "provider_overloaded"
+  | "provider_unreachable"
   | "provider_timeout"
   | "provider_bad_response"
   | "provider_auth"
@@ -214,6 +215,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorCodeInfo>> = {
   // The codes below occur in run objects and tool results, not as problem responses.
   provider_rate_limited: { status: 502, title: "Provider rate limit exceeded" },
   provider_overloaded: { status: 502, title: "Provider overloaded" },
+  provider_unreachable: { status: 502, title: "Provider not reachable" },
   provider_timeout: { status: 504, title: "Provider timed out" },
   provider_bad_response: { status: 502, title: "Invalid response of the provider" },
   provider_auth: { status: 502, title: "Provider refused the credentials" },

@@ -313,7 +313,7 @@ const CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ["RateLimitError", "provider_rate_limited"],
   ["QuotaExceededError", "provider_rate_limited"],
   ["ProviderUnavailableError", "provider_overloaded"],
-  ["NetworkError", "provider_overloaded"],
+  ["NetworkError", "provider_unreachable"],
   ["LLMTimeoutError", "provider_timeout"],
   ["AuthenticationError", "provider_auth"],
   ["AccessDeniedError", "provider_auth"],

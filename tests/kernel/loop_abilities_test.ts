@@ -154,7 +154,7 @@ Deno.test("fallback follows the provider names of the config, and ends with the 
     providers: [down("mock", "one"), down("b", "two"), down("c", "three")],
     loop: { fallback: ["c", "unknown", "mock"], max_retries: 0 },
   });
-  assertEquals((await session.run()).error, { code: "provider_overloaded", message: "three" });
+  assertEquals((await session.run()).error, { code: "provider_unreachable", message: "three" });
   assertEquals(session.data("provider:error").map(({ provider }) => provider), ["mock", "c"]);
 });
 

@@ -141,6 +141,8 @@ Deno.test("providerErrorCode() maps every failure to a code of http.md", () => {
   const pairs = [
     ["RateLimitError", "provider_rate_limited"],
     ["LLMTimeoutError", "provider_timeout"],
+    ["NetworkError", "provider_unreachable"],
+    ["ProviderUnavailableError", "provider_overloaded"],
     ["AuthenticationError", "provider_auth"],
     ["ContextLengthError", "context_overflow"],
     ["StreamError", "provider_bad_response"],

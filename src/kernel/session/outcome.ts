@@ -23,6 +23,7 @@ export interface Outcome {
 const RUN_CODES: ReadonlySet<string> = new Set([
   "provider_rate_limited",
   "provider_overloaded",
+  "provider_unreachable",
   "provider_timeout",
   "provider_bad_response",
   "provider_auth",

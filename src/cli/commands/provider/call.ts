@@ -131,6 +131,7 @@ function latencyOf(entries: readonly Entry[]): number | null {
 /** What to do about a failure whose message does not say so itself. */
 const ADVICE: Readonly<Record<string, string>> = {
   provider_rate_limited: "wait a minute, or check quota and billing of the account",
-  provider_overloaded: "check the network, the address in base_url, and the vendor's status page",
+  provider_overloaded: "try again later, or check the vendor's status page",
+  provider_unreachable: "check the network and the address in base_url",
   provider_timeout: "try again, or raise timeout_s in the provider's config",
 };
