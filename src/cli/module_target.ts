@@ -3,7 +3,7 @@ import { LazyLoader } from "../app/lazy_loader_and_sandbox.ts";
 import type { Loader } from "../loader/loader.ts";
 import { displayUrl } from "../loader/module_errors.ts";
 import type { LoadContext, LoadSpec, ModuleGraph } from "../loader/types.ts";
-import { parseSource } from "../plan/source/source.ts";
+import { addressHint, parseSource } from "../plan/source/source.ts";
 import type { Policy } from "../policy/policy.ts";
 import { decodePercent, escapeUnprintable } from "../text/escape.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
@@ -79,7 +79,10 @@ export function warnOfRefusedImports(
 async function urlOf(name: string, io: Io): Promise<string> {
   const url = locate(name, io.cwd);
   const info = await Deno.stat(url).catch((error) => {
-    const why = error instanceof Deno.errors.NotFound ? "there is no such file or folder" : error.message;
+    const address = addressHint(name);
+    const why = error instanceof Deno.errors.NotFound
+      ? `there is no such file or folder${address === undefined ? "" : `; ${address}`}`
+      : error.message;
     throw new UsageError(`Cannot read ${JSON.stringify(name)}: ${why}`, { cause: error });
   });
   if (!info.isDirectory) return url.href;

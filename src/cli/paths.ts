@@ -1,8 +1,10 @@
 /** Paths of the command line as URLs, the files they name, and the folders of settings. */
+import { addressHint } from "../plan/source/source.ts";
 import { didYouMean } from "../sdk/findings.ts";
 import { readVariable } from "../process/environment.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import { UsageError } from "./arguments.ts";
+import { shellWord } from "./terminal/format.ts";
 
 /** Returns whether a path is absolute: it starts with `/`, or on Windows with a drive or a share. */
 export function isAbsolute(path: string): boolean {
@@ -48,11 +50,12 @@ async function readNamed(url: URL, name: string): Promise<string> {
   const text = await readOptional(url, name);
   if (text !== undefined) return text;
   const meant = await similarName(url);
-  throw new UsageError(
-    `Cannot read ${JSON.stringify(name)}: there is no such file${
-      meant === undefined ? "" : `; did you mean ${JSON.stringify(name.replace(/[^/\\]*$/, meant))}?`
-    }`,
-  );
+  const advice = meant !== undefined
+    ? `; did you mean ${JSON.stringify(name.replace(/[^/\\]*$/, meant))}?`
+    : addressHint(name) === undefined
+    ? ""
+    : "; download a file of another host first, such as with curl -fLO";
+  throw new UsageError(`Cannot read ${JSON.stringify(name)}: there is no such file${advice}`);
 }
 
 /** A text and its place. */
@@ -73,7 +76,11 @@ export async function readInput(
   max_bytes?: number,
 ): Promise<InputText> {
   if (name !== "-") {
-    const url = locate(name, io.cwd);
+    if (/^https?:\/\//i.test(name)) {
+      const fact = "it is a URL, and files are read from this machine; download it and look at it first";
+      throw new UsageError(`Cannot read ${JSON.stringify(name)}: ${fact}: curl -fLO ${shellWord(name)}`);
+    }
+    const url = name.startsWith("file://") && URL.canParse(name) ? new URL(name) : locate(name, io.cwd);
     return { name, url, text: await readNamed(url, name) };
   }
   try {

@@ -131,6 +131,44 @@ function groupHelp(words: readonly string[]): string | undefined {
   return rows.length === 0 ? undefined : `Usage:\n\n${tableText(rows, "  ")}`;
 }
 
+/** Commands that other programs have, separated by `|`, and what does the same here. */
+const ELSEWHERE: readonly (readonly [names: string, advice: string])[] = [
+  [
+    "login|logout|auth|whoami|key|keys|apikey|api-key|account|setup|provider add|provider login|provider set",
+    "there is no account; put a vendor's key into its variable, which preamp provider list shows, or into .env here",
+  ],
+  [
+    "mcp",
+    "MCP servers are in a plan, in the config of tool-mcp, or in mcp.servers of preamp.yaml: preamp docs tool-mcp",
+  ],
+  [
+    "upgrade|update|self-update|uninstall",
+    "this program does not replace itself; install another version as you installed this one: preamp version",
+  ],
+  [
+    "install|add|plugin|plugins|extension|tool|tools|skill|skills|hook|hooks|module add|module install",
+    "a plan names its modules, by id or by source: preamp module list, preamp docs modules",
+  ],
+  [
+    "agent|agents|profile|profiles|bundle|bundles|plan run",
+    "agents are plans: preamp run -p FILE, or --profile NAME for one of plans/; preamp docs plan",
+  ],
+  [
+    "history|log|logs|resume|continue|session|list|ls",
+    "preamp sessions and preamp runs list what is stored; preamp run --session last continues",
+  ],
+  ["model|models", "preamp provider models lists the models of an account; preamp run -m takes one"],
+  ["providers", "preamp provider list shows providers and their keys"],
+  ["ask|exec|prompt|query|complete", 'the command is run: preamp run "…"'],
+  ["start|server|up|daemon|web|ui", "preamp serve starts the server, with a page for browsers"],
+  ["validate|check|lint", "preamp plan check checks a plan, preamp module validate a module"],
+  ["new|create|plan new|plan init", "preamp init writes a plan with a tool, preamp module new a module"],
+  [
+    "config set|config get|config edit|config init|settings",
+    "settings are in preamp.yaml: preamp config example, preamp docs settings",
+  ],
+];
+
 /** Returns the error for an unknown command, with a pointer to the help of its group or command. */
 function noSuchCommand(args: readonly string[]): UsageError {
   const names = COMMANDS.map(({ name }) => name);
@@ -145,8 +183,12 @@ function noSuchCommand(args: readonly string[]): UsageError {
   const found = findCommand(args);
   const words = new Set(names.map((name) => group ? name : name.split(" ")[0]!)); // split gives at least one
   const meant = /\p{Lu}/u.test(first) ? undefined : didYouMean(written, words); // a sentence, not a command
-  const advice = meant === undefined
-    ? group ? "" : `; to run a prompt, write: preamp run ${shellWord(args.join(" ").slice(0, 80))}`
+  const [, elsewhere] = ELSEWHERE.find(([names]) => names.split("|").includes(written)) ?? [];
+  const as_prompt = `to run a prompt, write: preamp run ${shellWord(args.join(" ").slice(0, 80))}`;
+  const advice = elsewhere !== undefined
+    ? `; ${elsewhere}${!group && args.length > 3 ? `; ${as_prompt}` : ""}` // many words may be a sentence
+    : meant === undefined
+    ? group ? "" : `; ${as_prompt}`
     : `; did you mean "${meant}"?`;
   const error = new UsageError(
     found

@@ -1,5 +1,5 @@
 /** `preamp init`: writes a plan, a tool of one's own with a test, and `.env.example` into a folder. */
-import { type Arguments, formatFlags } from "../arguments.ts";
+import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
 import {
   denoJson,
   folderUrl,
@@ -12,6 +12,7 @@ import {
   writeSdkFiles,
 } from "../author_files.ts";
 import type { Answer, Command } from "../commands.ts";
+import { shellWord } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 
 export const command: Command = {
@@ -26,9 +27,27 @@ A deno.json or .gitignore that is there stays as it is. preamp module new create
   run,
 };
 
+/** Endings of names that are meant as files. */
+const FILE_ENDING = /\.(?:ya?ml|jsonc?|[cm]?[jt]sx?|py|toml|md|txt)$/i;
+
+/** @throws {UsageError} for an argument that names a file or a URL. */
+async function checkFolder(dir: string, url: URL): Promise<void> {
+  const refuse = (fact: string) => new UsageError(`Cannot use ${JSON.stringify(dir)}: ${fact}`);
+  if (/^[a-z][a-z0-9+.-]+:\/\//i.test(dir)) throw refuse("init downloads nothing; name a folder of this machine");
+  const info = await Deno.stat(new URL(url.href.slice(0, -1))).catch(() => null); // it may not exist
+  if (info?.isDirectory || info === null && !FILE_ENDING.test(dir)) return;
+  const folder = dir.replace(FILE_ENDING, "");
+  throw refuse(
+    `init takes a folder, into which it writes plan.yaml, a tool and a test; write preamp init, or preamp init ${
+      shellWord(folder === dir ? `${dir}-agent` : folder)
+    }`,
+  );
+}
+
 async function run(args: Arguments, io: Io): Promise<Answer> {
   const dir = (args.rest[0] ?? ".").replace(/(?<=.)\/+$/, "");
   const url = folderUrl(dir, io);
+  await checkFolder(dir, url);
   const tool = await readTemplate("tool", ["mod.ts", "mod_test.ts"], { id: "tool-greet", name: "greet" });
   const files = {
     ...await readTemplate("project", ["plan.yaml", ".env.example"]),

@@ -2,7 +2,7 @@
  * Resolves a module's source in every form (src/docs/plan.md#sources) to one URL. Pure: no network, no
  * disk. The policy decides whether the URL may be loaded.
  */
-import { parseGitDict, parseGitUri } from "./source_git.ts";
+import { gitSourceOfPage, parseGitDict, parseGitUri } from "./source_git.ts";
 import { describe } from "../../sdk/value_path.ts";
 import { isObject } from "../../sdk/json.ts";
 import type { Source } from "../../sdk/plan.ts";
@@ -58,7 +58,11 @@ function parseText(text: string, original: string, options: SourceOptions): Sour
   if (isPath(text)) return parsePath(text, original, options.base_url);
   const scheme = schemeOf(text);
   switch (scheme) {
-    case "https":
+    case "https": {
+      const git = gitSourceOfPage(text);
+      if (git === undefined) return parseUrl(text, original, scheme);
+      return refuse(`it is a page, not a module: received ${describe(text)}`, `write ${describe(git)}`);
+    }
     case "http":
     case "file":
       return parseUrl(text, original, scheme);
@@ -79,7 +83,14 @@ function parseText(text: string, original: string, options: SourceOptions): Sour
     case "git":
     case "ssh":
       return refuse(`${scheme}: is not supported: received ${describe(text)}`);
-    case undefined:
+    case undefined: {
+      const address = addressHint(text);
+      if (address !== undefined) {
+        return refuse(`a URL starts with https://: received ${describe(text)}`, address);
+      }
+      if (text.startsWith("~")) {
+        return refuse(`"~" is not expanded: received ${describe(text)}`, "write the absolute path");
+      }
       if (looksLikePath(text)) {
         return refuse(
           `a path starts with "./" or "/": received ${describe(text)}`,
@@ -87,6 +98,7 @@ function parseText(text: string, original: string, options: SourceOptions): Sour
         );
       }
       return refuse(`packages of other languages are not supported: received ${describe(text)}`);
+    }
     default:
       return refuse(
         scheme.startsWith("zip+")
@@ -209,6 +221,19 @@ function isPath(text: string): boolean {
 /** Returns true for `shout.ts` and `tools/shout`, but not for a package name such as `amplifier-module-x`. */
 function looksLikePath(text: string): boolean {
   return /^[^@\s:]+$/.test(text) && (text.includes("/") || /\.(?:[cm]?[jt]sx?|json)$/.test(text));
+}
+
+/** Endings of files, which are no names of hosts. */
+const FILE_ENDING = /\.(?:[cm]?[jt]sx?|json|ya?ml|md|txt)$/i;
+
+/** Returns what to write for an address without a scheme, such as `github.com/org/repo`; else undefined. */
+export function addressHint(text: string): string | undefined {
+  const git = /^(?:git@)?[^/:@]+[/:]/.test(text) ? gitSourceOfPage(text) : undefined;
+  if (git !== undefined) return `write ${describe(git)}`;
+  const [, host = ""] = /^((?:[a-z0-9-]+\.)+[a-z]{2,})\//i.exec(text) ?? [];
+  return host === "" || FILE_ENDING.test(host)
+    ? undefined
+    : `write ${describe(`https://${text}`)}, or ${describe(`./${text}`)} for a path`;
 }
 
 /** Returns true for a Windows path such as `C:\\modules`. */

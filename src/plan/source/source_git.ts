@@ -11,6 +11,8 @@ export type GitResult = { source: Source } | { problem: string };
 
 interface GitHost {
   matches(host: string): boolean;
+  /** What is between the repository and the ref in the address of a page for a file or a folder. */
+  page: RegExp;
   /** Whether a repository may be nested deeper than `org/repo`. */
   nested: boolean;
   raw(host: string, repository: string, ref: string | null, file: string): string;
@@ -20,22 +22,26 @@ interface GitHost {
 const HOSTS: readonly GitHost[] = [
   {
     matches: (host) => host === "github.com" || host === "www.github.com",
+    page: /^(?:tree|blob)$/,
     nested: false,
     raw: (_, repository, ref, file) =>
       `https://raw.githubusercontent.com/${repository}/${ref ?? "HEAD"}/${file}`,
   },
   {
     matches: (host) => host === "gitlab.com" || host.startsWith("gitlab."),
+    page: /^-\/(?:tree|blob)$/,
     nested: true,
     raw: (host, repository, ref, file) => `https://${host}/${repository}/-/raw/${ref ?? "HEAD"}/${file}`,
   },
   {
     matches: (host) => host === "bitbucket.org",
+    page: /^src$/,
     nested: false,
     raw: (host, repository, ref, file) => `https://${host}/${repository}/raw/${ref ?? "HEAD"}/${file}`,
   },
   {
     matches: (host) => host === "codeberg.org" || host === "gitea.com" || /^(gitea|forgejo)\./.test(host),
+    page: /^src\/(?:branch|tag|commit)$/,
     nested: false,
     raw: (host, repository, ref, file) => `https://${host}/${repository}/raw/${giteaRef(ref)}/${file}`,
   },
@@ -57,6 +63,42 @@ export function parseGitUri(text: string, original: string): GitResult {
   const ref = at === -1 ? null : decodePercent(url.pathname.slice(at + 1));
   if (at !== -1) url.pathname = url.pathname.slice(0, at);
   return rewrite(url, ref, fragment.get("subdirectory"), original);
+}
+
+/**
+ * Returns the `git+https:` source of a repository, folder or file that a text names as a person copies it: the
+ * address of its page, with or without `https://`, or `git@host:org/repo`. Undefined for any other text.
+ */
+export function gitSourceOfPage(text: string): string | undefined {
+  const [, name = "", path = ""] = /^(?:https:\/\/|git@)?([\w.-]+)[/:]([^?#]+)/i.exec(text) ?? [];
+  const host = HOSTS.find(({ matches }) => matches(name.toLowerCase()));
+  if (!host) return undefined;
+  const parts = path.split("/").filter((part) => part !== "");
+  for (let start = 2; start < parts.length; start++) {
+    for (const end of [start + 1, start + 2]) {
+      if (!host.page.test(parts.slice(start, end).join("/"))) continue;
+      return gitUri(name, parts.slice(0, start), parts[end], parts.slice(end + 1));
+    }
+  }
+  const is_file = /\.[cm]?[jt]sx?$/.test(path);
+  if (parts.length === 2 || host.nested && parts.length > 2 && !parts.includes("-")) {
+    return is_file ? undefined : gitUri(name, parts);
+  }
+  const has_scheme = text.toLowerCase().startsWith("https:"); // the host has other files below a repository
+  return parts.length < 2 || host.nested || has_scheme
+    ? undefined
+    : gitUri(name, parts.slice(0, 2), undefined, parts.slice(2));
+}
+
+function gitUri(
+  host: string,
+  repository: readonly string[],
+  ref?: string,
+  folder: readonly string[] = [],
+): string {
+  const at = ref === undefined ? "" : `@${ref}`;
+  const subdirectory = folder.length === 0 ? "" : `#subdirectory=${folder.join("/")}`;
+  return `git+https://${host}/${repository.join("/").replace(/\.git$/, "")}${at}${subdirectory}`;
 }
 
 /** Returns the source of `{type: git, url, ref?, subdirectory?}`. */

@@ -156,6 +156,48 @@ Deno.test("checkPlan() lists the supported forms when a source is invalid", () =
   }
 });
 
+const PAGES: Record<string, string> = {
+  "github.com/org/repo": "git+https://github.com/org/repo",
+  "GitHub.com/org/repo.git": "git+https://GitHub.com/org/repo",
+  "https://github.com/org/repo/": "git+https://github.com/org/repo",
+  "https://github.com/org/repo?tab=readme": "git+https://github.com/org/repo",
+  "https://github.com/org/repo/tree/main": "git+https://github.com/org/repo@main",
+  "github.com/org/repo/blob/v1/a/mod.ts": "git+https://github.com/org/repo@v1#subdirectory=a/mod.ts",
+  "github.com/org/repo/tools/x/mod.ts": "git+https://github.com/org/repo#subdirectory=tools/x/mod.ts",
+  "git@github.com:org/repo.git": "git+https://github.com/org/repo",
+  "gitlab.com/group/sub/repo": "git+https://gitlab.com/group/sub/repo",
+  "https://gitlab.com/g/s/repo/-/tree/main/tools/x":
+    "git+https://gitlab.com/g/s/repo@main#subdirectory=tools/x",
+  "https://bitbucket.org/team/repo/src/main/x.ts":
+    "git+https://bitbucket.org/team/repo@main#subdirectory=x.ts",
+  "https://codeberg.org/me/repo/src/branch/main/x": "git+https://codeberg.org/me/repo@main#subdirectory=x",
+};
+for (const [page, source] of Object.entries(PAGES)) {
+  Deno.test(`parseSource() suggests the source of ${page}`, () => {
+    const parsed = parseSource(page, { base_url: BASE });
+    assertEquals("problem" in parsed && parsed.hint, `write "${source}"`);
+    urlOf(source);
+  });
+}
+
+Deno.test("parseSource() takes files of hosts of repositories, and suggests https:// for other addresses", () => {
+  for (
+    const url of [
+      "https://github.com/org/repo/raw/main/mod.ts",
+      "https://github.com/org/repo/releases/download/v1/mod.js",
+      "https://gitlab.com/g/repo/-/raw/main/mod.ts",
+      "https://gitlab.com/g/repo/raw/main/mod.ts",
+      "https://codeberg.org/me/repo/raw/branch/main/mod.ts",
+      "https://raw.githubusercontent.com/org/repo/main/mod.ts",
+    ]
+  ) assertEquals(urlOf(url), url);
+  const parsed = parseSource("example.com/x.ts", { base_url: BASE });
+  assertEquals(
+    "problem" in parsed && parsed.hint,
+    'write "https://example.com/x.ts", or "./example.com/x.ts" for a path',
+  );
+});
+
 Deno.test("parseSource() suggests ./ for a path without it", () => {
   const hintOf = (text: string) => {
     const parsed = parseSource(text, { base_url: BASE });
@@ -163,5 +205,7 @@ Deno.test("parseSource() suggests ./ for a path without it", () => {
   };
   assertEquals(hintOf("shout.ts"), 'did you mean "./shout.ts"?');
   assertEquals(hintOf("tools/shout"), 'did you mean "./tools/shout"?');
+  assertEquals(hintOf("mod.ts/x"), 'did you mean "./mod.ts/x"?');
+  assertEquals(hintOf("~/x.ts"), "write the absolute path");
   assertMatch(hintOf("amplifier-module-x"), /^use the URL of an ES module/);
 });
