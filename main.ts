@@ -18,6 +18,10 @@ if (major < OLDEST[0] || major === OLDEST[0] && minor < OLDEST[1]) {
   );
 }
 
+// Node's warnings are about Deno's own code here: the executable printed one before each unknown host name
+const { process } = globalThis as { process?: { noDeprecation?: boolean } };
+if (process) process.noDeprecation = true;
+
 // The compiled program starts itself for its child processes, which end themselves. Under `deno run` each has
 // an entry file.
 if (Deno.build.standalone && Deno.args[0] === "child") {

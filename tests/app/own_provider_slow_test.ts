@@ -56,7 +56,7 @@ for (const tier of TIERS) {
     const skipped = entries.find(({ event }) => event === "module:skipped");
     assertEquals(
       skipped?.data.message,
-      "Cannot use provider-echo without a key: set the variable ECHO_KEY, or api_key in its config; keys are " +
+      "Cannot use provider-echo without a key: state the key as api_key in its config, such as ${ECHO_KEY}; keys are " +
         "created at https://example.com/keys",
     );
   });

@@ -36,9 +36,8 @@ testProvider("provider-anthropic", () => anthropic, {
 
 Deno.test("mount() without a key is skipped and says what to do", async () => {
   assertEquals(await anthropic.mount(new TestCoordinator(), {}), {
-    skipped:
-      "Cannot use provider-anthropic without a key: set the variable ANTHROPIC_API_KEY, or api_key in its " +
-      "config; keys are created at https://platform.claude.com/settings/keys",
+    skipped: "Cannot use provider-anthropic without a key: set the variable ANTHROPIC_API_KEY; " +
+      "keys are created at https://platform.claude.com/settings/keys",
   });
 });
 

@@ -38,8 +38,8 @@ testProvider("provider-gemini", () => gemini, {
 
 Deno.test("mount() without a key is skipped and says what to do", async () => {
   assertEquals(await gemini.mount(new TestCoordinator(), {}), {
-    skipped: "Cannot use provider-gemini without a key: set the variable GEMINI_API_KEY or GOOGLE_API_KEY, " +
-      "or api_key in its config; keys are created at https://aistudio.google.com/apikey",
+    skipped: "Cannot use provider-gemini without a key: set the variable GEMINI_API_KEY or GOOGLE_API_KEY; " +
+      "keys are created at https://aistudio.google.com/apikey",
   });
 });
 

@@ -11,7 +11,7 @@ import { Redactor } from "../../policy/redact.ts";
 import { skippedText } from "../../runs/run/run_projection.ts";
 import type { Approval, Run, RunHandle, RunInput, Warning } from "../../runs/types.ts";
 import { consoleMethods } from "../../sdk/console.ts";
-import { errorCode, errorMessage, type PreampError } from "../../sdk/errors.ts";
+import { type ErrorCode, errorCode, type ErrorDetail, errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { AnswerWriter } from "../terminal/answer_writer.ts";
 import { type Arguments, formatFlags, formatOf, UsageError } from "../arguments.ts";
@@ -96,8 +96,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const settings = await readSettings(args, io);
   const local = await readRequest(args, io, settings);
   const input = new LineInput(io, io.err);
-  const at_demo = !input.asks && await isDemo(args, local, settings);
-  const allowedBy = await readAllowed(args, at_demo ? ["calculator"] : []);
+  const is_demo = await isDemo(args, local, settings);
+  const allowedBy = await readAllowed(args, is_demo && !input.asks ? ["calculator"] : []);
   const style = styleOf(io.err);
   const display = createDisplay(io, format === "text");
   const { progress, answer, warnings } = display;
@@ -144,7 +144,12 @@ async function run(args: Arguments, io: Io): Promise<number> {
     };
     const hold = () => progress.hold();
     const ask = askUnlessAllowed(allowedBy, questionsOf({ io, input, output: io.err, style, hold }));
-    handle = await create(runtime, local, display, { ask, strict: args.has("strict"), endNotStored });
+    handle = await create(runtime, local, display, {
+      ask,
+      strict: args.has("strict"),
+      endNotStored,
+      is_demo,
+    });
     warnings.addAll(handle.current().warnings);
     const { signal } = stopped;
     for await (const entries of runtime.runs.follow(TERMINAL, handle.id, { signal })) {
@@ -321,11 +326,19 @@ function strictText(count: number): string {
   return `--strict does not allow warnings, and there ${count === 1 ? "was 1" : `were ${count}`}`;
 }
 
+interface CreateDeps {
+  ask: Ask;
+  strict: boolean;
+  endNotStored: (run: Run) => void;
+  /** Whether the plan is not the person's own. */
+  is_demo: boolean;
+}
+
 async function create(
   runtime: Runtime,
   { request, base_url, plan_name }: LocalRunRequest,
   { warnings }: Display,
-  { ask, strict, endNotStored }: { ask: Ask; strict: boolean; endNotStored: (run: Run) => void },
+  { ask, strict, endNotStored, is_demo }: CreateDeps,
 ): Promise<RunHandle> {
   const admit = (run: Run) => {
     warnings.addAll(run.warnings);
@@ -341,7 +354,13 @@ async function create(
   } catch (error) {
     const code = errorCode(error);
     const has_places = code !== undefined && (error as PreampError).details?.length > 0; // identified by its code
-    throw has_places && code !== "request_invalid" ? new DocumentFailure(plan_name, error) : error;
+    if (!has_places || code === "request_invalid") throw error;
+    const { message, details } = error as PreampError;
+    // -m puts the model that it chooses first
+    const is_written = ({ path }: ErrorDetail) => !is_demo && (request.model === undefined || path !== "providers[0]");
+    if (details.some(is_written)) throw new DocumentFailure(plan_name, error);
+    const own = details.map(({ message }) => ({ path: "", message })); // no plan of the person's has this place
+    throw new PreampError(code as ErrorCode, message, { cause: error, details: own });
   }
 }
 

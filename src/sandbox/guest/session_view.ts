@@ -61,7 +61,7 @@ function agentOutline([name, agent]: [string, unknown]): [string, JsonObject] {
 function entry(value: unknown, own: OwnEntry): JsonObject {
   if (typeof value === "string") return { module: value };
   if (!isObject(value)) return {};
-  const { module, instance_id, permissions } = value;
+  const { module, instance_id, permissions, source } = value;
   const visible: JsonObject = {
     ...(typeof module === "string" ? { module } : {}),
     ...(typeof instance_id === "string" ? { instance_id } : {}),
@@ -69,6 +69,7 @@ function entry(value: unknown, own: OwnEntry): JsonObject {
   if ((instance_id ?? module) !== own.name) return visible;
   // another entry may have the same name: use the config that this module received
   visible.config = toPlain(own.config);
+  if (source !== undefined) visible.source = ""; // it has one, which may contain a token
   if (isObject(permissions)) visible.permissions = toPlain(permissions);
   return visible;
 }

@@ -3,7 +3,8 @@ import { errorMessage } from "../errors.ts";
 import { LLMError, type LLMErrorOptions } from "../llm_errors.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Backend } from "./backend.ts";
-import type { ProviderDefinition, ProviderSettings } from "./settings.ts";
+import type { JsonObject } from "../json.ts";
+import { originOf, type ProviderDefinition, type ProviderSettings } from "./settings.ts";
 
 /** Least characters of a key; local servers take any text, such as `none`. */
 const MIN_KEY_LENGTH = 8;
@@ -16,15 +17,19 @@ export class ProviderFailures {
   readonly #api_key: string;
   readonly #key_places: string;
 
-  /** @param definition Its id is the name in the failures. */
+  /**
+   * @param definition Its id is the name in the failures.
+   * @param plan The plan as written.
+   */
   constructor(
-    { id, credential }: Pick<ProviderDefinition, "id" | "credential">,
-    { api_key = "", base_url }: Pick<ProviderSettings, "api_key" | "base_url">,
+    definition: ProviderDefinition,
+    { api_key = "", config }: Pick<ProviderSettings, "api_key" | "config">,
+    plan: JsonObject,
   ) {
-    this.#provider = id;
+    this.#provider = definition.id;
     this.#api_key = api_key;
-    const variables = base_url === undefined ? credential?.env_vars ?? [] : [];
-    this.#key_places = [...variables, "api_key in the plan"].join(" or ");
+    const { variables } = originOf("api_key", plan, config, definition);
+    this.#key_places = variables.join(" or ") || "api_key in the plan";
   }
 
   /** Returns the failure of an attempt. `error`: what it threw. */

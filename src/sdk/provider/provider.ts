@@ -19,6 +19,7 @@ import { ProviderFailures } from "./failures.ts";
 import {
   ModelTable,
   needsKey,
+  originOf,
   type ProviderDefinition,
   type ProviderSettings,
   readSettings,
@@ -36,9 +37,9 @@ export async function mountProvider(
   config: JsonObject,
   definition: ProviderDefinition,
 ): Promise<MountReturn> {
-  const settings = readSettings(config, definition);
+  const settings = readSettings(config, definition, coordinator.config);
   if (settings.api_key === undefined && needsKey(definition, settings.config)) {
-    return { skipped: missingKey(definition, settings) };
+    return { skipped: missingKey(definition, coordinator.config, config) };
   }
   const provider = new BackendProvider(coordinator, definition, settings);
   coordinator.registerContributor(
@@ -49,16 +50,17 @@ export async function mountProvider(
   await coordinator.mount("providers", provider, definition.id);
 }
 
-function missingKey({ id, module, credential }: ProviderDefinition, { base_url }: ProviderSettings): string {
+function missingKey(definition: ProviderDefinition, plan: JsonObject, config: JsonObject): string {
+  const { id, module, credential } = definition;
   const { env_vars, url } = credential!; // a missing key implies a credential
   const fact = `Cannot use ${module ?? `provider-${id}`} without a key`;
-  return base_url === undefined
-    ? `${fact}: set the variable ${
-      env_vars.join(" or ")
-    }, or api_key in its config; keys are created at ${url}`
-    : `${fact}: with base_url, state the key of that server as api_key in its config, such as \${${
-      env_vars[0]
-    }}; the variable alone is the key for the vendor's own address`;
+  const key = originOf("api_key", plan, config, definition);
+  const in_plan = `state the key as api_key in its config, such as \${${env_vars[0]}}`;
+  if (!key.stated && originOf("base_url", plan, config, definition).stated) {
+    return `${fact}: base_url is another server: ${in_plan}; the variable alone is the key for the vendor's own address`;
+  }
+  const variables = key.variables.join(" or ");
+  return `${fact}: ${variables === "" ? in_plan : `set the variable ${variables}`}; keys are created at ${url}`;
 }
 
 /** What a call goes to. */
@@ -96,7 +98,7 @@ class BackendProvider implements Provider {
     this.#definition = definition;
     this.#settings = settings;
     this.#table = new ModelTable(settings, definition);
-    this.#failures = new ProviderFailures(definition, settings);
+    this.#failures = new ProviderFailures(definition, settings, coordinator.config);
     const { base_url, api_key } = settings;
     this.#limiter_key = JSON.stringify([definition.id, base_url, api_key]);
     this.#origin = base_url === undefined ? definition.id : `${definition.id}@${new URL(base_url).host}`;

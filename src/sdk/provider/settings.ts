@@ -2,8 +2,9 @@
  * What a vendor's module declares, the settings that all providers share, and the facts about models: from
  * the plan's config, else from the module's table, else its defaults.
  */
-import { readConfig } from "../config.ts";
-import type { JsonObject, JsonSchema } from "../json.ts";
+import { readConfig, type RefuseConfig } from "../config.ts";
+import { PreampError } from "../errors.ts";
+import { isObject, type JsonObject, type JsonSchema } from "../json.ts";
 import { costOf, type Prices, PRICES_SCHEMA } from "../money.ts";
 import { type ConfigField, type ModelInfo, Pricing } from "../providers.ts";
 import type { Backend, CallSettings, ListedModel } from "./backend.ts";
@@ -116,6 +117,44 @@ export function needsKey(
   return !(typeof optional === "function" ? optional(config) : optional);
 }
 
+/** Where a setting of a provider comes from, for messages. */
+interface Origin {
+  /** Whether the plan states it. */
+  readonly stated: boolean;
+  /**
+   * The variables that the plan names in its place; where the plan does not state it, those from which the
+   * runtime fills it in, which it does for built-in modules.
+   */
+  readonly variables: readonly string[];
+}
+
+/**
+ * Returns the origin of a setting.
+ *
+ * @param plan The plan as written, of which a sandbox may know only a part.
+ * @param config The config that the module received, for a plan that does not name it, as in a test.
+ */
+export function originOf(
+  setting: "api_key" | "base_url",
+  { providers }: JsonObject,
+  config: JsonObject,
+  { id, module = `provider-${id}`, credential, base_url_env_vars }: ProviderDefinition,
+): Origin {
+  const all: readonly unknown[] = Array.isArray(providers) ? providers : [];
+  const named = all.map((entry) => isObject(entry) ? entry : { module: entry })
+    .filter((entry) => entry.module === module);
+  const entries: readonly JsonObject[] = named.length > 0 ? named : [{ config }];
+  const values = entries.map(({ config }) => String((isObject(config) ? config[setting] : null) ?? "").trim())
+    .filter((value) => value !== "");
+  if (values.length === 0) {
+    const defaults = setting === "api_key" ? credential?.env_vars : base_url_env_vars;
+    const is_built_in = entries.every(({ source }) => source === undefined);
+    return { stated: false, variables: is_built_in ? defaults ?? [] : [] };
+  }
+  const names = values.flatMap((value) => [...value.matchAll(/\$\{(\w+)/g)]).map(([, name]) => name!);
+  return { stated: true, variables: [...new Set(names)] };
+}
+
 const COUNT: JsonSchema = { type: "integer", minimum: 1 };
 const SECONDS: JsonSchema = { type: "number", exclusiveMinimum: 0 };
 
@@ -204,26 +243,39 @@ export function providerConfigSchema(definition: ProviderDefinition): JsonSchema
 /**
  * Returns the settings of a config with their defaults.
  *
+ * @param plan The plan as written; messages name the variables of a value.
  * @throws {PreampError} `module_invalid` when a value is invalid; `details` has every problem.
  */
-export function readSettings(config: JsonObject, definition: ProviderDefinition): ProviderSettings {
+export function readSettings(
+  config: JsonObject,
+  definition: ProviderDefinition,
+  plan: JsonObject,
+): ProviderSettings {
   const schema = providerConfigSchema(definition);
   const settings = readConfig<ProviderSettings>(
     schema,
     withAliases(config, definition.id),
     ({ base_url, api_key = "" }, refuse) => {
       if (base_url !== undefined && !isAddress(base_url)) {
-        refuse(["base_url"], "must be an http or https URL without a user name");
+        invalid("base_url", "must be an http or https URL without a user name", refuse);
       }
       const odd = /[^\x20-\x7e]/u.exec(api_key.trim());
       if (odd) {
-        refuse(
-          ["api_key"],
-          `must be a key, but ${nameOf(odd[0])} at character ${odd.index + 1} is in no key`,
-        );
+        invalid("api_key", `must be a key, but ${nameOf(odd[0])} at character ${odd.index + 1} is in no key`, refuse);
       }
     },
   );
+  /** Refuses a setting at its place, or a variable by its name. */
+  function invalid(
+    setting: "api_key" | "base_url",
+    fact: string,
+    refuse: RefuseConfig,
+  ): void {
+    const { variables } = originOf(setting, plan, config, definition);
+    if (variables.length === 0) return refuse([setting], fact);
+    const message = `Cannot use the variable ${variables.join(" or ")}: ${fact}`;
+    throw new PreampError("module_invalid", message);
+  }
   const { base_url, api_key, models = [], ...rest } = settings;
   const key = api_key?.trim(); // a key from a file ends with a line break
   return {

@@ -62,6 +62,26 @@ Deno.test("run answers with the demo agent, with and without a terminal", async 
   }
 });
 
+Deno.test("a model of -m without its key is answered with the variable, and with nothing of a plan", async () => {
+  await using folder = await temporaryFolder();
+  const cwd = new URL(`file://${folder.path}/`);
+  await Deno.writeTextFile(`${folder.path}/own.yaml`, JSON.stringify(TALKING));
+  const of = async (...args: string[]) => {
+    const io = fakeIo({ cwd, stdin: "" });
+    assertEquals(await cli(["run", ...args, "hi"], io), EXIT.failed);
+    return io.stderr;
+  };
+  for (const args of [["-m", "groq/x"], ["-m", "groq/x", "-p", "own.yaml"]]) {
+    const text = await of(...args);
+    assertMatch(text, /^error: Cannot use provider-groq without a key: set the variable GROQ_API_KEY; keys /);
+    assertEquals(/\bplan\b|api_key|providers\[/.test(text), false, text);
+  }
+  const config = { api_key: "${MY_GROQ_KEY}", model: "x" };
+  const plan = { ...TALKING, providers: [{ module: "provider-groq", config, required: true }] };
+  await Deno.writeTextFile(`${folder.path}/groq.yaml`, JSON.stringify(plan));
+  assertMatch(await of("-p", "groq.yaml"), /groq\.yaml {2}providers\[0\] {2}.*set the variable MY_GROQ_KEY;/);
+});
+
 /** Returns what the mock model was sent, which it repeats, and the end of a command. */
 async function runWithInput(args: readonly string[], stdin: string, options: { terminal?: boolean } = {}) {
   await using folder = await temporaryFolder();

@@ -64,8 +64,7 @@ Deno.test("OpenAI's client is imported at the first call, not with the module", 
 
 Deno.test("mount() without a key is skipped and says what to do", async () => {
   assertEquals(await openai.mount(new TestCoordinator(), {}), {
-    skipped:
-      "Cannot use provider-openai without a key: set the variable OPENAI_API_KEY, or api_key in its config; " +
+    skipped: "Cannot use provider-openai without a key: set the variable OPENAI_API_KEY; " +
       "keys are created at https://platform.openai.com/api-keys",
   });
 });

@@ -22,19 +22,64 @@ Deno.test("mountProvider() without a key is skipped, unless the key is optional"
   const credential = { env_vars: ["FAKE_KEY", "FAKE_TOKEN"], url: "https://example.com/keys" };
   for (const config of [{}, { api_key: " \n" }]) {
     assertEquals(await mount({}, config), {
-      skipped:
-        "Cannot use provider-fake without a key: set the variable FAKE_KEY or FAKE_TOKEN, or api_key in its " +
-        "config; keys are created at https://example.com/keys",
+      skipped: "Cannot use provider-fake without a key: set the variable FAKE_KEY or FAKE_TOKEN; " +
+        "keys are created at https://example.com/keys",
     });
   }
   assertEquals(await mount({}), {
     skipped:
-      "Cannot use provider-fake without a key: with base_url, state the key of that server as api_key in its " +
+      "Cannot use provider-fake without a key: base_url is another server: state the key as api_key in its " +
       "config, such as ${FAKE_KEY}; the variable alone is the key for the vendor's own address",
   });
   assertEquals(await mount({ credential: { ...credential, optional: true } }), undefined);
   const optional = (config: JsonObject) => config.base_url !== undefined;
   assertEquals(await mount({ credential: { ...credential, optional } }), undefined);
+});
+
+Deno.test("mountProvider() names the variable that a key or an address comes from, as far as the plan says", async () => {
+  const credential = { env_vars: ["FAKE_KEY", "FAKE_TOKEN"], url: "https://example.com/keys" };
+  const messageOf = async (entry: unknown, config: JsonObject) => {
+    const coordinator = new TestCoordinator({
+      config: { providers: ["provider-other", entry] } as JsonObject,
+    });
+    const definition = definitionOf(() => textAnswer(""), { credential, base_url_env_vars: ["FAKE_URL"] });
+    try {
+      const returned = await mountProvider(coordinator, config, definition) as
+        | { skipped?: string }
+        | undefined;
+      return returned?.skipped ?? "";
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  const of = (config: JsonObject, more = {}) => ({ module: "provider-fake", config, ...more });
+  for (
+    const [entry, config, message] of [
+      ["provider-fake", {}, /: set the variable FAKE_KEY or FAKE_TOKEN; keys/],
+      ["provider-fake", { base_url: "http://h.test" }, /: set the variable FAKE_KEY or FAKE_TOKEN; keys/], // of FAKE_URL
+      [of({ api_key: "${MINE}" }), {}, /: set the variable MINE; keys/],
+      [
+        of({ base_url: "http://h.test" }),
+        { base_url: "http://h.test" },
+        /base_url is another server: state the key/,
+      ],
+      [
+        of({}, { source: "./fake.ts" }),
+        {},
+        /: state the key as api_key in its config, such as \$\{FAKE_KEY\}; keys/,
+      ],
+      ["provider-fake", { api_key: "x…" }, /^Cannot use the variable FAKE_KEY or FAKE_TOKEN: must be a key/],
+      [of({ api_key: "${MINE}" }), { api_key: "x…" }, /^Cannot use the variable MINE: must be a key/],
+      [of({ api_key: "x…" }), { api_key: "x…" }, /^Cannot read config\.api_key: must be a key/],
+      [
+        "provider-fake",
+        { api_key: "x", base_url: "no" },
+        /^Cannot use the variable FAKE_URL: must be an http/,
+      ],
+    ] as const
+  ) {
+    assertMatch(await messageOf(entry, config), message);
+  }
 });
 
 const WRONG: readonly [config: JsonObject, message: string][] = [
