@@ -33,7 +33,9 @@ const FILE_ENDING = /\.(?:ya?ml|jsonc?|[cm]?[jt]sx?|py|toml|md|txt)$/i;
 /** @throws {UsageError} for an argument that names a file or a URL. */
 async function checkFolder(dir: string, url: URL): Promise<void> {
   const refuse = (fact: string) => new UsageError(`Cannot use ${JSON.stringify(dir)}: ${fact}`);
-  if (/^[a-z][a-z0-9+.-]+:\/\//i.test(dir)) throw refuse("init downloads nothing; name a folder of this machine");
+  if (/^[a-z][a-z0-9+.-]+:\/\//i.test(dir)) {
+    throw refuse("init downloads nothing; name a folder of this machine");
+  }
   const info = await Deno.stat(new URL(url.href.slice(0, -1))).catch(() => null); // it may not exist
   if (info?.isDirectory || info === null && !FILE_ENDING.test(dir)) return;
   const folder = dir.replace(FILE_ENDING, "");

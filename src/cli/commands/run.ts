@@ -357,7 +357,8 @@ async function create(
     if (!has_places || code === "request_invalid") throw error;
     const { message, details } = error as PreampError;
     // -m puts the model that it chooses first
-    const is_written = ({ path }: ErrorDetail) => !is_demo && (request.model === undefined || path !== "providers[0]");
+    const is_written = ({ path }: ErrorDetail) =>
+      !is_demo && (request.model === undefined || path !== "providers[0]");
     if (details.some(is_written)) throw new DocumentFailure(plan_name, error);
     const own = details.map(({ message }) => ({ path: "", message })); // no plan of the person's has this place
     throw new PreampError(code as ErrorCode, message, { cause: error, details: own });

@@ -60,7 +60,9 @@ function missingKey(definition: ProviderDefinition, plan: JsonObject, config: Js
     return `${fact}: base_url is another server: ${in_plan}; the variable alone is the key for the vendor's own address`;
   }
   const variables = key.variables.join(" or ");
-  return `${fact}: ${variables === "" ? in_plan : `set the variable ${variables}`}; keys are created at ${url}`;
+  return `${fact}: ${
+    variables === "" ? in_plan : `set the variable ${variables}`
+  }; keys are created at ${url}`;
 }
 
 /** What a call goes to. */

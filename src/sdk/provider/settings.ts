@@ -261,7 +261,11 @@ export function readSettings(
       }
       const odd = /[^\x20-\x7e]/u.exec(api_key.trim());
       if (odd) {
-        invalid("api_key", `must be a key, but ${nameOf(odd[0])} at character ${odd.index + 1} is in no key`, refuse);
+        invalid(
+          "api_key",
+          `must be a key, but ${nameOf(odd[0])} at character ${odd.index + 1} is in no key`,
+          refuse,
+        );
       }
     },
   );

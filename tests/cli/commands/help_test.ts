@@ -63,7 +63,7 @@ Deno.test("a file or a URL where another one belongs is answered with what to wr
   ) {
     assertStringIncludes(await refused(line, cwd), advice);
   }
-  assertEquals([...Deno.readDirSync(folder.path)].map(({ name }) => name), ["there"]);
+  assertEquals((await Array.fromAsync(Deno.readDir(folder.path))).map(({ name }) => name), ["there"]);
   await Deno.mkdir(`${folder.path}/my.py`);
   assertEquals(await cli(["init", "my.py"], fakeIo({ cwd })), EXIT.done);
   const plan = "session: {orchestrator: loop-basic, context: context-simple}\nproviders: [provider-mock]\n";
