@@ -4,7 +4,6 @@ import { didYouMean } from "../sdk/findings.ts";
 import { readVariable } from "../process/environment.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import { UsageError } from "./arguments.ts";
-import { shellWord } from "./terminal/format.ts";
 
 /** Returns whether a path is absolute: it starts with `/`, or on Windows with a drive or a share. */
 export function isAbsolute(path: string): boolean {
@@ -78,7 +77,8 @@ export async function readInput(
   if (name !== "-") {
     if (/^https?:\/\//i.test(name)) {
       const fact = "it is a URL, and files are read from this machine; download it and look at it first";
-      throw new UsageError(`Cannot read ${JSON.stringify(name)}: ${fact}: curl -fLO ${shellWord(name)}`);
+      const url = JSON.stringify(name);
+      throw new UsageError(`Cannot read ${url}: ${fact}: curl -fLO ${url}`);
     }
     const url = name.startsWith("file://") && URL.canParse(name) ? new URL(name) : locate(name, io.cwd);
     return { name, url, text: await readNamed(url, name) };

@@ -28,6 +28,7 @@ const PARTS: Readonly<Record<string, () => Promise<object>>> = {
   "diff": () => import("diff"),
   "ignore": () => import("ignore"),
   "js-yaml": () => import("js-yaml"),
+  "jschardet": () => import("jschardet"),
   "re2js": () => import("re2js"),
   "unbash": () => import("unbash"),
 };

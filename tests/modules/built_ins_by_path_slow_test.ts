@@ -208,7 +208,7 @@ async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
   const { data } = await send(`/v1/runs/${run.id}/events?limit=1000`);
   const names = new Map<string, string>();
   const named = (text: string) => {
-    if (!names.has(text)) names.set(text, `${text.split("_")[0]} ${names.size}`);
+    if (!names.has(text)) names.set(text, `${text.includes("_") ? text.split("_")[0] : "id"} ${names.size}`);
     return names.get(text);
   };
   return data.map(({ event, data }: Json) => {
@@ -221,9 +221,9 @@ async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
     );
     return JSON.parse(
       json.replace(
-        /\b(?:run|ses|turn|grp|call|req|apr|evt|sub)_[A-Za-z0-9]{8,}(?:_[0-9a-z]+)?/g,
+        /\b(?:run|ses|turn|grp|call|req|apr|evt|sub)_[A-Za-z0-9]{8,}(?:_[0-9a-z]+)?|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
         named as () => string,
-      ),
+      ).replaceAll("stopped with it: sleep 300", "stopped with it: a program"), // a sandbox may not read /proc
     );
   });
 }

@@ -37,6 +37,7 @@ export const PACKAGE_SPECIFIERS: readonly string[] = [
   "diff",
   "ignore",
   "js-yaml",
+  "jschardet",
   "re2js",
   "unbash",
 ];

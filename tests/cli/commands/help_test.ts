@@ -55,8 +55,8 @@ Deno.test("a file or a URL where another one belongs is answered with what to wr
       ["init a/agent.ts", "preamp init a/agent"],
       ["init there", "init takes a folder"],
       ["init https://github.com/org/repo", "init downloads nothing"],
-      ["run -p https://example.com/plan.yaml hi", "curl -fLO https://example.com/plan.yaml"],
-      ["plan check https://example.com/plan.yaml", "curl -fLO https://example.com/plan.yaml"],
+      ["run -p https://example.com/plan.yaml hi", 'curl -fLO "https://example.com/plan.yaml"'],
+      ["plan check https://example.com/plan.yaml", 'curl -fLO "https://example.com/plan.yaml"'],
       ["run -p github.com/org/repo/plan.yaml hi", "curl"],
       ["module validate github.com/org/repo/mod.ts", "git+https://github.com/org/repo#subdirectory=mod.ts"],
     ] as const
