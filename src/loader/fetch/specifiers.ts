@@ -20,8 +20,8 @@ export const SDK_SPECIFIERS: readonly string[] = [
 ];
 
 /**
- * Bare specifiers of the packages of built-in modules. The host provides them too, in its own versions, so that
- * these modules can be loaded by their source.
+ * Bare specifiers of the packages of built-in modules. The host provides them too, in its own versions, so
+ * that these modules can be loaded by their source.
  */
 export const PACKAGE_SPECIFIERS: readonly string[] = [
   "@ai-sdk/anthropic/internal",

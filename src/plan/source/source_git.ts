@@ -66,8 +66,8 @@ export function parseGitUri(text: string, original: string): GitResult {
 }
 
 /**
- * Returns the `git+https:` source of a repository, folder or file that a text names as a person copies it: the
- * address of its page, with or without `https://`, or `git@host:org/repo`. Undefined for any other text.
+ * Returns the `git+https:` source of a repository, folder or file that a text names as a person copies it:
+ * the address of its page, with or without `https://`, or `git@host:org/repo`. Undefined for any other text.
  */
 export function gitSourceOfPage(text: string): string | undefined {
   const [, name = "", path = ""] = /^(?:https:\/\/|git@)?([\w.-]+)[/:]([^?#]+)/i.exec(text) ?? [];
