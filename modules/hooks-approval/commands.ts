@@ -1,5 +1,6 @@
 /** Finds every command that a tool call may run: those of its shell text, and those that they start. */
 import type { JsonObject } from "preamp/base";
+import { effectsOf } from "./effects.ts";
 import { type FoundCommand, programOf } from "./rules.ts";
 import { literal, MAX_COMMAND_CHARS, readShell, type ShellCommand, type Word } from "../shell/commands.ts";
 
@@ -49,7 +50,8 @@ function ofText(text: string, depth: number): readonly FoundCommand[] {
 }
 
 function ofCommand(command: ShellCommand, depth: number): readonly FoundCommand[] {
-  return [command.words, ...startedBy(command, depth + 1)];
+  const { words } = command;
+  return [words, ...effectsOf(programOf(words[0]?.text ?? ""), words), ...startedBy(command, depth + 1)];
 }
 
 /** How the words of a program that starts another one are read. */

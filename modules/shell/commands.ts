@@ -16,8 +16,8 @@ export interface Word {
 export interface ShellCommand {
   /**
    * Words of the command. A redirection to a file is the operator and its target, such as `>`, `out.txt`; an
-   * assignment is one word, such as `PATH=/tmp`, or `PATH=$` when its value is computed; `((` and `[[` stand
-   * for what they evaluate.
+   * assignment is one word, such as `PATH=/tmp`, or `PATH=$` when its value is computed or a loop's; `((` and
+   * `[[` stand for what they evaluate.
    */
   readonly words: readonly Word[];
   /** Text that the command reads as its input; null: what it reads is unknown. Absent: the usual input. */
@@ -119,11 +119,25 @@ class Reader {
       case "Assignment":
         if (!this.#arguments.has(node)) this.#add([literal(assignmentOf(node).text ?? `${node.name}=$`)]);
         break;
+      case "For":
+      case "Select": { // those of lower case change nothing of what runs
+        const name = wordOf(node.name).text ?? "";
+        if (!/^[a-z]\w*$/.test(name)) this.#add([literal(`${name}=$`)]);
+        break;
+      }
       case "Function":
         this.#add([literal("function"), wordOf(node.name)]);
         break;
       case "TestCommand": // arithmetic runs substitutions that are in the values of variables
         this.#add([literal("[[")]);
+        break;
+      case "TestUnary":
+        if (/^-[vR]$/.test(node.operator)) this.#index(node.operand);
+        break;
+      case "TestBinary":
+        if (/^-(?:eq|ne|[lg][te])$/.test(node.operator)) {
+          [node.left, node.right].forEach((word) => this.#index(word));
+        }
         break;
       case "ArithmeticCommand":
         this.#arithmetic(node.body);
@@ -186,6 +200,11 @@ class Reader {
   #arithmetic(text: string): void {
     if (/^(?:[\w\s+*\/%<>=!&|^~?:,.#-]|\$\w+|\$\{\w+\})*$/.test(text)) this.#add([literal("((")]);
     else this.certain = false;
+  }
+
+  /** The index of an array is evaluated, quoted or not: one that is no number may run anything. */
+  #index({ text }: ParsedWord): void {
+    if (/\[(?!\d+\])/.test(text)) this.certain = false;
   }
 
   #redirect({ operator, target }: SyntaxNode & { type: "Redirect" }): void {

@@ -72,6 +72,13 @@ export async function explain(
     modules: await Promise.all(
       modules.map((module) => factsOf(module, table, promptsOf(module.spec), caller)),
     ),
+    agents: authorised.agents.map(({ name, plan }) => ({
+      name,
+      hooks: plan.compiled.plan.hooks.map((spec) => ({
+        ...spec,
+        path: placeInAgent(spec.path, name, compiled.written, plan.compiled.written),
+      })),
+    })),
     ...(from === undefined ? {} : { base_url: from }),
   });
 }

@@ -12,6 +12,7 @@ import {
   warnOfSecrets,
 } from "./plan_configs.ts";
 import { planFolder } from "./plan_folders.ts";
+import { warnOfWideRules } from "./wide_rules.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { ResolvedPlan } from "./plan_finder.ts";
 import { isOfUrl } from "./remote_modules.ts";
@@ -60,13 +61,15 @@ export async function createTemplate(
   const findings = await checkConfigs(compiled, modules);
   if (origin === "operator") warnOfSecrets(compiled.written, findings); // a caller has no variables
   const warnings = [...compiled.warnings, ...findings.warnings.map((finding) => toWarningDetail(finding))];
+  const wide_rules = await warnOfWideRules(compiled.written);
   const folder = planFolder(origin, base_url);
   const specs = specsOf(compiled.plan);
   return {
     compiled,
     specs,
     findings,
-    warnings,
+    // a rule that is meant so need not be read at each run
+    warnings: [...warnings, ...wide_rules.warnings.map((finding) => toWarningDetail(finding))],
     run_warnings: warnings.map(({ code, path, message }) =>
       path === "" ? { code, message } : { code, path, message }
     ),

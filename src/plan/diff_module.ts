@@ -199,18 +199,24 @@ function diffApproval(from: JsonObject, to: JsonObject, spec: ModuleSpec, report
     report.add("widens", placeOf(spec, []), rest, restAfter, `Settings of "${spec.module}" changed`);
   }
   if (jsonEqual(before ?? [], after ?? [])) return;
-  const stricter = isStricter(
-    listOf(before) ?? [],
-    listOf(after) ?? [],
-    STRICTNESS[rest.preset === "read-only" ? "deny" : "ask"]!,
-  );
+  const stricter = isStricter(before, after, rest.preset);
   const message = stricter
     ? "Approval rules are stricter"
     : "Approval rules may allow calls that needed approval or were denied";
   report.add(stricter ? "narrows" : "widens", placeOf(spec, ["rules"]), before, after, message);
 }
 
-function isStricter(from: readonly unknown[], to: readonly unknown[], preset: number): boolean {
+/** Returns whether a config of `hooks-approval` in place of another one may allow more. */
+export function mayAllowMore(from: JsonObject, to: JsonObject): boolean {
+  const { rules: before, preset = "ask-writes", ...rest } = from;
+  const { rules: after, preset: preset_after = "ask-writes", ...rest_after } = to;
+  const isKept = preset === preset_after || preset === "ask-writes"; // the others ask about more, or deny
+  return !isKept || !jsonEqual(rest, rest_after) || !isStricter(before, after, preset);
+}
+
+function isStricter(before: unknown, after: unknown, preset_name: unknown): boolean {
+  const [from, to] = [listOf(before) ?? [], listOf(after) ?? []];
+  const preset = STRICTNESS[preset_name === "read-only" ? "deny" : "ask"]!;
   let next = 0;
   for (const rule of to) {
     if (!isObject(rule)) return false;

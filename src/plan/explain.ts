@@ -10,7 +10,7 @@ import { isInline, lockedName } from "./lock.ts";
 import { decodePercent } from "../text/escape.ts";
 import { blockOf, entriesOf, grantedBeyond, type GrantEntry } from "./permissions/permission_block.ts";
 import { covers } from "./permissions/permission_entry.ts";
-import { type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
+import { agentFlags, type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
 import { askedCalls, type PlanSummary, summaryText } from "./summary.ts";
 import type { ModuleServer, ModuleType, Permissions, RunLimits } from "../sdk/contracts.ts";
 
@@ -119,6 +119,8 @@ export interface ExplainInput {
   env: readonly { name: string }[];
   warnings: readonly { code: string; path?: string; message: string }[];
   modules: readonly ModuleFacts[];
+  /** The plan's agents: their hooks, with their places in the plan as written. */
+  agents?: readonly { name: string; hooks: MountPlan["hooks"] }[];
   /** URL of the plan file; local files are named relative to it. */
   base_url?: string;
 }
@@ -145,7 +147,11 @@ export function explainPlan(input: ExplainInput): Explanation {
       { env },
       ...input.modules.map((facts) => neededToLoad(facts, base_url)),
     ]),
-    red_flags: [...modules.flatMap(({ red_flags }) => red_flags), ...planFlags(plan, input.modules)],
+    red_flags: [
+      ...modules.flatMap(({ red_flags }) => red_flags),
+      ...planFlags(plan, input.modules),
+      ...agentFlags(plan, input.agents ?? []),
+    ],
     warnings: [...input.warnings, ...input.modules.flatMap((facts) => warningsOf(facts, base_url))],
   };
 }

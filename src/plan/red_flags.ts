@@ -5,6 +5,7 @@
 import type { Permissions } from "../sdk/contracts.ts";
 import type { ModuleSpec, MountPlan, PermissionKind } from "../sdk/plan.ts";
 import { LIMIT_NAMES } from "./check/field_checks.ts";
+import { mayAllowMore } from "./diff_module.ts";
 import type { Tier } from "./check/check_spec.ts";
 import { askedCalls } from "./summary.ts";
 import { type DroppedEntry, entriesOf, entryLabel, type GrantEntry } from "./permissions/permission_block.ts";
@@ -153,6 +154,29 @@ function isBroadPath(entry: string): boolean {
 }
 
 const RISKY: ReadonlySet<string> = new Set(["write", "run", "ffi"]);
+
+/** Hooks of a plan, or of one of its agents. */
+type Hooks = Pick<MountPlan, "hooks">;
+
+/**
+ * Returns the flags of agents whose own approval rules may allow what the plan asks about or denies.
+ *
+ * @param agents Paths of their hooks are places in the plan as written.
+ */
+export function agentFlags({ hooks }: Hooks, agents: readonly (Hooks & { name: string })[]): RedFlag[] {
+  const gates = hooks.filter(({ module }) => module === "hooks-approval");
+  return agents.flatMap(({ name, hooks: own }) =>
+    gates.flatMap((gate) => {
+      const changed = own.find(({ module, instance_id }) =>
+        module === gate.module && instance_id === gate.instance_id
+      );
+      if (changed && !mayAllowMore(gate.config, changed.config)) return [];
+      const fact = "has approval rules of its own, which may allow what the plan asks about or denies";
+      const path = changed?.path ?? `agents.${name}.hooks`;
+      return [{ code: "approval_loosened", path, message: `The agent "${name}" ${fact}` }];
+    })
+  );
+}
 
 /** Returns the flags of the plan as a whole. */
 export function planFlags(plan: MountPlan, modules: readonly FlaggedModule[]): RedFlag[] {

@@ -70,3 +70,54 @@ Deno.test("explain() of a named plan has no folder of the server above the plan'
   assertEquals((await text(CALLER)).includes(folder.path), false);
   assertEquals((await text(OPERATOR)).includes(`${folder.path}/data`), true);
 });
+
+Deno.test("explain() flags an agent whose approval rules may allow what the plan asks about or denies", async () => {
+  await using runtime = createRuntime({ env: () => undefined });
+  const gate = (config: JsonObject) => ({ hooks: [{ module: "hooks-approval", config }] });
+  const deny = { tool: "bash", argv: ["rm", "**"], action: "deny" };
+  const ask = { tool: "edit", action: "ask" };
+  const flags = async (helper: JsonObject) => {
+    const plan = {
+      session: { orchestrator: "loop-basic", context: "context-simple" },
+      providers: ["provider-mock"],
+      ...gate({ rules: [deny, ask] }),
+      agents: { helper },
+    };
+    const { red_flags } = await runtime.plans.explain({ plan }, OPERATOR);
+    return red_flags.filter(({ code }) => code === "approval_loosened").map(({ path }) => path);
+  };
+  const loose = ["agents.helper.hooks[0]"];
+  assertEquals(await flags({}), []);
+  assertEquals(await flags(gate({ preset: "read-only" })), []);
+  assertEquals(await flags(gate({ rules: [deny, { ...ask, action: "deny" }] })), []);
+  assertEquals(await flags(gate({ "rules+": [{ tool: "x", action: "ask" }] })), []);
+  assertEquals(await flags(gate({ rules: [ask] })), loose);
+  assertEquals(await flags(gate({ rules: [{ tool: "*", action: "allow" }, deny, ask] })), loose);
+  assertEquals(await flags(gate({ rules: [deny, { ...ask, action: "allow" }] })), loose);
+});
+
+Deno.test("check() warns of rules that allow a program with any words although its options write or run", async () => {
+  await using runtime = createRuntime({ env: () => undefined });
+  const allow = (...argv: string[]) => ({ tool: "bash", argv, action: "allow" });
+  const gate = (...rules: JsonObject[]) => [{ module: "hooks-approval", config: { rules } }];
+  const plan = {
+    session: { orchestrator: "loop-basic", context: "context-simple" },
+    providers: ["provider-mock"],
+    hooks: gate(
+      ...[allow("ls", "**"), allow("git", "status"), allow("git", "log", "**"), allow("git", "**")],
+      ...[allow("git", "log", "--oneline", "--", "**"), allow("python*", "**"), allow("uniq", "**")],
+      ...[{ ...allow("rm", "**"), action: "deny" }, { tool: "bash", action: "allow" }],
+    ),
+    agents: { helper: { hooks: gate(allow("sed", "**")) } },
+  };
+  const { warnings } = await runtime.plans.check({ plan: JSON.stringify(plan) }, CALLER);
+  const found = warnings.filter(({ code }) => code === "approval_rule_wide");
+  assertEquals(found.map(({ path }) => path), [
+    ...[2, 3, 5, 6].map((index) => `hooks[0].config.rules[${index}].argv`),
+    "agents.helper.hooks[0].config.rules[0].argv",
+  ]);
+  assertEquals(
+    found[0]!.message,
+    "The rule allows git log **, that is any further words, and git log writes files with options such as --output",
+  );
+});

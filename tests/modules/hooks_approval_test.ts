@@ -544,6 +544,136 @@ Deno.test("hooks-approval allows what starts only allowed commands", async () =>
   }
 });
 
+/** Rules that allow programs with any words. */
+const ANY_WORDS = [
+  ..."awk cat curl dd declare enable export find for git go hash jobs let ls mapfile printf read rg sed sort tar"
+    .split(" "),
+  ..."test [ uniq unset wait compgen alias timeout".split(" "),
+].map((program) => ({ tool: "bash", argv: [program, "**"], action: "allow" }));
+
+const EVALUATED = [
+  "test -v 'a[$(rm x)]'",
+  "[ -v 'a[b]' ]",
+  "printf -v 'a[$(rm x)]' y",
+  "printf -v PATH /tmp; ls",
+  "read -r 'a[$(rm x)]'",
+  "read PATH <<< /tmp; ls",
+  "declare 'a[$(rm x)]=1'",
+  "declare -i x=y",
+  "declare PATH=/tmp; ls",
+  "export PATH=/tmp; ls",
+  "export 'PATH=/tmp'; ls",
+  "unset 'a[$(rm x)]'",
+  "wait -p 'a[$(rm x)]'",
+  "let 'a[$(rm x)]=1'",
+  "let x=1",
+  "mapfile -C 'rm x' -c 1 y",
+  "compgen -C 'rm x'",
+  "compgen -W '$(rm x)'",
+  "hash -p /tmp/ls ls; ls",
+  "enable -f /tmp/x.so ls; ls",
+  "alias ls=rm; ls x",
+  "jobs -x rm x",
+  "timeout 1 test -v 'a[$(rm x)]'",
+  "for PATH in /tmp; do ls; done",
+];
+const WRITING = [
+  "git log --output=notes.txt",
+  "git log --outp notes.txt",
+  "git diff --ext-diff",
+  "git -c core.pager='rm x' log",
+  "git -C /tmp --exec-path=/tmp log",
+  "git -C /tmp show --output=x",
+  "git archive -o x HEAD",
+  "git grep -Orm x",
+  "git rebase -x 'rm x' HEAD",
+  "git bisect run rm x",
+  "find . -fprintf out %p",
+  "find . -name a -delete",
+  "sort -o out in",
+  "sort -uo out in",
+  "sort -oout in",
+  "sort --compress-program=rm in",
+  "uniq -c in out",
+  "uniq -f 1 -- in out",
+  "sed -i s/a/b/ x",
+  "sed -n -i.bak p x",
+  "sed 's/a/b/w out' x",
+  "sed -n '1e rm x' y",
+  "sed -f script x",
+  "awk 'BEGIN { system(\"rm x\") }'",
+  "awk '{ print > \"out\" }' x",
+  "awk -f script x",
+  "tar xf a.tar --to-command='rm x'",
+  "tar xIf 'rm x' a.tar",
+  "tar -xf a.tar --checkpoint-action=exec=rm",
+  "rg --pre rm x",
+  "rg --pre=rm x",
+  "curl -sSo out https://example.com",
+  "curl -O https://example.com/x",
+  "curl -K config",
+  "dd if=x of=y",
+  "go build -o x",
+  "go vet -vettool=rm",
+];
+for (const command of [...EVALUATED, ...WRITING]) {
+  Deno.test(`hooks-approval asks although the program may have any words: ${JSON.stringify(command)}`, async () => {
+    assertEquals(await verdict(ANY_WORDS, command), "ask_user");
+  });
+}
+
+Deno.test("hooks-approval allows words that are neither evaluated nor write nor run", async () => {
+  const commands = [
+    "git log --oneline -n 3 --output-indicator-new=+",
+    "git -C sub --no-pager diff -- --output=x",
+    "git ls-files -o --exclude-standard",
+    "git commit -c HEAD",
+    "find . -name '*.ts' -print",
+    "sort -k1,1 -t: in",
+    "uniq -c in",
+    "uniq -f 1 in",
+    "sed -n '10,20p' x",
+    "sed -E -e 's/[ab]+/c/g' -e '/x/d' y",
+    "sed 's|a/b|c|; $!d' x",
+    "awk -F: '$3 == 0 || NR < 3 { print $1 }' x",
+    "tar -tzf a.tgz",
+    "rg --pretty -n x",
+    "curl -sSf https://example.com",
+    "dd if=x",
+    "test -n x",
+    "[ x = y ]",
+    "printf '[%s]\\n' x",
+    "read -r line",
+    "unset 'a[0]'",
+    "hash -r",
+    "for file in a b; do ls; done",
+  ];
+  for (const command of commands) {
+    assertEquals([command, await verdict(ANY_WORDS, command)], [command, "continue"]);
+  }
+});
+
+Deno.test("a file that an option writes is judged like a redirection, and a variable like an assignment", async () => {
+  const rules = [
+    ...ANY_WORDS,
+    { tool: "bash", argv: [">", "out/*"], action: "allow" },
+    { tool: "bash", argv: ["LANG=*"], action: "allow" },
+    { tool: "bash", argv: [">", "/etc/*"], action: "deny" },
+  ];
+  for (
+    const command of [
+      "git log --output=out/log",
+      "sort -o out/a in",
+      "sed -i p out/a out/b",
+      "export LANG=C; ls",
+    ]
+  ) {
+    assertEquals([command, await verdict(rules, command)], [command, "continue"]);
+  }
+  assertEquals(await verdict(rules, "git log --output /etc/x"), "deny");
+  assertEquals(await verdict(rules, "sed -i p out/a b"), "ask_user");
+});
+
 Deno.test("rules about redirections and assignments judge them like commands", async () => {
   const rules = [...ALLOWING, { tool: "bash", argv: [">", "out/*"], action: "allow" }, {
     tool: "bash",
