@@ -26,7 +26,7 @@ const MAX_CORRECTIONS = 5;
 
 /** Returns the backend of a vendor. */
 export function aiSdkBackend(vendor: Vendor): Backend {
-  const refusals = new Refusals();
+  const refusals = new Refusals(vendor.text_models);
   return {
     toRequest: (call) => ({
       get body() { // needed for `raw: true` only

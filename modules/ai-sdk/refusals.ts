@@ -5,6 +5,7 @@
 import { isObject, type JsonObject } from "preamp/base";
 import type { AssistantPart, CallSettings, Degradations } from "preamp/provider";
 import { type StatedError, statedError } from "./errors.ts";
+import { RefusedImages } from "./refused_images.ts";
 import type { Vendor } from "./vendor.ts";
 
 /** Parameters that are left out when a server refuses them; those within others by their path. */
@@ -141,8 +142,14 @@ export class Refusals {
   readonly #by_model = new Map<string, Set<string>>();
   /** Blocks of the model's answers, as texts. */
   readonly #blocks = new Set<string>();
+  readonly #images: RefusedImages;
   /** Number of refusals that were noted. */
   count = 0;
+
+  /** @param text_models Ids of models that take no images. */
+  constructor(text_models?: RegExp) {
+    this.#images = new RefusedImages(text_models);
+  }
 
   /** Returns what changes the body of a request; undefined when nothing was refused. */
   changeFor({ model }: CallSettings): ((body: JsonObject) => void) | undefined {
@@ -150,9 +157,10 @@ export class Refusals {
     return refused.size === 0 ? undefined : (body) => changeBody(body, refused);
   }
 
-  /** Returns a call without blocks that the server refused, with the nearest effort that it takes. */
+  /** Returns a call without what the server refused of its blocks, with the nearest effort that it takes. */
   without(call: CallSettings, degradations: Degradations): CallSettings {
-    const { conversation, model, reasoning_effort: effort } = call;
+    const { model, reasoning_effort: effort } = call;
+    const { conversation } = this.#images.without(call, degradations);
     const refused = this.#of(model);
     for (const name of ["temperature", "top_p", "stop", "tool_choice"] as const) {
       if (refused.has(name) && call[name] !== undefined) {
@@ -214,6 +222,10 @@ export class Refusals {
   learn(error: unknown, call: CallSettings, body: JsonObject, known: number): CallSettings | undefined {
     const stated = statedError(error);
     const { status, text } = stated;
+    if (this.#images.learn(stated, call)) {
+      this.count++;
+      return call;
+    }
     if (status !== 400 && status !== 422 && status !== 404) return undefined;
     const refused = this.#of(call.model);
     if (REFUSED_THINKING.test(text)) this.#learnBlocks(call);

@@ -53,6 +53,8 @@ export interface Vendor {
   readonly key: string;
   /** Media types of images and files that its models read; others become a note. */
   readonly media: RegExp;
+  /** Ids of its models that take no images; others that do not are found out. */
+  readonly text_models?: RegExp;
   /** Media types by address; default: `media`. */
   readonly urls?: RegExp;
   /** Whether it takes ids of uploaded files; default false. */

@@ -25,6 +25,7 @@ import {
   type WireRequest,
 } from "preamp/provider";
 import { countOf } from "../ai-sdk/wire/event_reader.ts";
+import { hasImages, RefusedImages } from "../ai-sdk/refused_images.ts";
 import { type RequestSettings, toRequest } from "./request.ts";
 
 /** Where the server is. */
@@ -42,24 +43,58 @@ const NO_THINKING = /does not support thinking/i;
 export function createBackend(server: ServerAddress, settings: RequestSettings): Backend {
   /** Models that refused `think`. */
   const without_thinking = new Set<unknown>();
+  const sendThinking = async (request: WireRequest, io: CallIo): Promise<BackendAnswer> => {
+    const { think, ...body } = request.body;
+    if (think === undefined) return await send(server, request, io);
+    if (!without_thinking.has(body.model)) {
+      try {
+        return await send(server, request, io);
+      } catch (error) {
+        if (!NO_THINKING.test(errorMessage(error))) throw error;
+        without_thinking.add(body.model);
+        await io.onRefusal?.(error);
+      }
+    }
+    const degradations = new Degradations(request.degradation);
+    degradations.add(`think ${think}`, `${body.model} does not think`);
+    const answer = await send(server, { ...request, body }, io);
+    return { ...answer, degradation: degradations.merged() };
+  };
+  const images = new RefusedImages();
+  /** Models whose capabilities are known. */
+  const described = new Set<string>();
+  /** A model without vision answers as if there were no image: its server says nothing. */
+  const learnVision = async (model: string, io: CallIo): Promise<void> => {
+    if (described.has(model)) return;
+    const { capabilities = [] } = await describe(server, model, io).catch(() => ({ capabilities: [] }));
+    io.signal.throwIfAborted();
+    described.add(model);
+    if (capabilities.length > 0 && !capabilities.includes("vision")) images.addModel(model);
+  };
+  const withoutRefused = (call: CallSettings): WireRequest => {
+    const degradations = new Degradations();
+    return { ...toRequest(images.without(call, degradations), settings, degradations), context: call };
+  };
   return {
     toRequest: (call) => ({ ...toRequest(call, settings), context: call }),
     async send(request, io) {
-      const { think, ...body } = request.body;
-      if (think === undefined) return await send(server, request, io);
-      if (!without_thinking.has(body.model)) {
-        try {
-          return await send(server, request, io);
-        } catch (error) {
-          if (!NO_THINKING.test(errorMessage(error))) throw error;
-          without_thinking.add(body.model);
-          await io.onRefusal?.(error);
-        }
+      const call = request.context as CallSettings; // set by toRequest
+      if (!hasImages(call)) return await sendThinking(request, io);
+      await learnVision(call.model, io);
+      const sendRefused = async () => {
+        const current = withoutRefused(call);
+        const answer = await sendThinking(current, io);
+        return { ...answer, degradation: answer.degradation ?? current.degradation };
+      };
+      try {
+        return await sendRefused();
+      } catch (error) {
+        const { status_code, cause } = toLLMError(error);
+        const text = `${errorMessage(error)} ${String(cause)}`; // the whole message, see serverError
+        if (!images.learn({ status: status_code ?? 0, text }, call)) throw error;
+        await io.onRefusal?.(error);
+        return await sendRefused();
       }
-      const degradations = new Degradations(request.degradation);
-      degradations.add(`think ${think}`, `${body.model} does not think`);
-      const answer = await send(server, { ...request, body }, io);
-      return { ...answer, degradation: degradations.merged() };
     },
     toError: (error) => toLLMError(error), // this backend throws LLMErrors already
     listModels: (io) => listModels(server, io),

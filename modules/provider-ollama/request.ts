@@ -29,9 +29,12 @@ const LEVELS: ReadonlySet<string> = new Set(["low", "medium", "high", "max"]);
 /** Other efforts → what the API takes. */
 const EFFORTS: Readonly<Record<string, boolean | string>> = { none: false, minimal: "low", xhigh: "high" };
 
-/** Returns the body for a call, and what the API cannot do. */
-export function toRequest(call: CallSettings, settings: RequestSettings): WireRequest {
-  const degradations = new Degradations();
+/** Returns the body for a call, and what the API cannot do, in addition to what is in `degradations`. */
+export function toRequest(
+  call: CallSettings,
+  settings: RequestSettings,
+  degradations: Degradations = new Degradations(),
+): WireRequest {
   const messages = toMessages(call.conversation, degradations);
   const tools = offered(call, degradations);
   const body = {

@@ -2,6 +2,7 @@
  * The form of a history that vendors' converters read, and its images and files. {@link toConversation} makes
  * it from any list of messages.
  */
+import { base64ImageType } from "../images.ts";
 import { isObject, type JsonObject } from "../json.ts";
 
 /** A part after which a prompt cache may end. */
@@ -135,21 +136,25 @@ function contentOf(
   url: string | undefined,
   kind: MediaPart["type"],
 ): Content | undefined {
-  const stated = mediaType(text(source.media_type) ?? text(fields.media_type) ?? text(fields.mime_type));
   const data = text(source.data) ?? text(fields.data);
+  const stated = mediaType(text(source.media_type) ?? text(fields.media_type) ?? text(fields.mime_type));
   if (data !== undefined && source.type === "text") {
     return { data: new TextEncoder().encode(data).toBase64(), media_type: "text/plain" };
   }
-  if (data !== undefined) {
-    return { data, media_type: stated ?? (kind === "image" ? "image/png" : "application/pdf") };
-  }
+  if (data !== undefined) return ofBytes(data, kind, stated);
   if (url !== undefined) {
     const media_type = mediaType(DATA_URL.exec(url)?.[1]);
-    if (media_type !== undefined) return { data: url.slice(url.indexOf(",") + 1), media_type };
+    if (media_type !== undefined) return ofBytes(url.slice(url.indexOf(",") + 1), kind, media_type);
     return stated === undefined ? { url } : { url, media_type: stated };
   }
   const file_id = text(source.file_id) ?? text(fields.file_id);
   return file_id === undefined ? undefined : { file_id };
+}
+
+/** Vendors refuse an image whose type is not what its bytes say. */
+function ofBytes(data: string, kind: MediaPart["type"], stated: string | undefined): Content {
+  const found = kind === "image" ? base64ImageType(data) : undefined;
+  return { data, media_type: found ?? stated ?? (kind === "image" ? "image/png" : "application/pdf") };
 }
 
 /**
