@@ -78,6 +78,13 @@ Deno.test("replace() does not write through a hard link, keeps the mode, and cre
     await access.replace("inner_link", new TextEncoder().encode("new"));
     assertEquals((await Deno.stat(`${folder}/in/a.txt`)).mode! & 0o777, 0o750);
     assert((await Deno.lstat(`${folder}/in/inner_link`)).isSymlink);
+    if ((await Deno.stat(folder)).uid === 0) { // only root may give files away
+      await Deno.chown(`${folder}/in/a.txt`, 12345, 12346);
+      await Deno.chmod(`${folder}/in/a.txt`, 0o4750);
+      await access.replace("a.txt", new TextEncoder().encode("newer"));
+      const { uid, gid, mode } = await Deno.stat(`${folder}/in/a.txt`);
+      assertEquals([uid, gid, mode! & 0o7777], [12345, 12346, 0o4750]);
+    }
     assertEquals(await access.replace("new/deep/b.txt", new Uint8Array()), `${folder}/in/new/deep/b.txt`);
     const left = await Array.fromAsync(Deno.readDir(`${folder}/in`), ({ name }) => name);
     assert(left.every((name) => !name.endsWith(".tmp")));
