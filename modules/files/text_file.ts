@@ -141,6 +141,7 @@ export async function replaced<File extends Lines>(
 ): Promise<File> {
   const starts = startsOf(file.lines);
   const isUniform = file.ends.every((end) => end === file.ends[0]);
+  const text = isUniform ? "" : file.lines.join("\n");
   const [lines, ends]: [string[], string[]] = [[], []];
   let [line, column, open] = [0, 0, ""];
   const keepUntil = (position: number) => {
@@ -157,13 +158,9 @@ export async function replaced<File extends Lines>(
     keepUntil(start);
     const last = lineAt(starts, end);
     const parts = put.split("\n");
-    const own = isUniform || parts.length === 1 ? null : await endsFor(
-      file,
-      line,
-      column,
-      oldParts(file.lines, line, column, last, end - starts[last]!),
-      parts,
-    );
+    const own = isUniform || parts.length === 1
+      ? null
+      : await endsFor(file, line, column, text.slice(start, end).split("\n"), parts);
     for (const [index, part] of parts.slice(0, -1).entries()) {
       lines.push(open + part);
       ends.push(own?.[index] ?? file.ends[0] ?? "\n");
@@ -175,13 +172,6 @@ export async function replaced<File extends Lines>(
   keepUntil(starts.at(-1)! + file.lines.at(-1)!.length);
   lines.push(open);
   return { ...file, lines, ends };
-}
-
-function oldParts(lines: readonly string[], first: number, from: number, last: number, to: number): string[] {
-  const parts = lines.slice(first, last + 1);
-  parts[parts.length - 1] = parts.at(-1)!.slice(0, to);
-  parts[0] = parts[0]!.slice(from);
-  return parts;
 }
 
 /** Resolves to the line ends of new lines in a text whose line ends differ. */
