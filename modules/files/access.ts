@@ -105,6 +105,23 @@ export class FileAccess {
   }
 
   /**
+   * Resolves to a path with its links followed, existing or not, inside of the grant or not.
+   *
+   * @throws {FileError} when it cannot be reached.
+   */
+  async realPath(path: string): Promise<string> {
+    const missing: string[] = [];
+    for (let at = this.#absolute(path);;) {
+      const real = await this.#followed("read", at, path);
+      if (real !== null) return normalizePath([real, ...missing].join("/"));
+      const parent = parentFolder(at);
+      if (parent === at) throw new FileError(`${path} cannot be reached`);
+      missing.unshift(at.slice(parent === "/" ? 1 : parent.length + 1));
+      at = parent;
+    }
+  }
+
+  /**
    * Opens a file that may be read. The caller closes it.
    *
    * @throws {FileError} when it is no regular file, or was exchanged while it was opened.

@@ -173,12 +173,24 @@ async function gateOf(coordinator: Coordinator, config: JsonObject): Promise<Hoo
   const commandsOf: CommandReader = rules.some(({ argv }) => argv !== null)
     ? (await import("./commands.ts")).commandsOf
     : () => null;
-  return (_event, data) => {
+  return async (_event, data) => {
     const name = typeof data.tool_name === "string" && data.tool_name ? data.tool_name : "unknown tool";
     const tool = toolOf(coordinator, name);
     const input = isObject(data.tool_input) ? data.tool_input : null;
     const otherwise = name === data.tool_name ? presetAction(preset, name, tool, input) : "ask";
-    return resultOf(judge(rules, name, input, otherwise, commandsOf), { name, tool, rules, preset });
+    const needs_paths = rules.some(({ action, tool, input: fields }) =>
+      action === "allow" && tool(name) && fields.some(([field]) => PATH_FIELDS.includes(field))
+    );
+    const facts = {
+      declares: (field: string) => declaresField(tool?.input_schema, field),
+      real_paths: needs_paths && input !== null ? await realPathsOf(coordinator, input) : null,
+    };
+    return resultOf(judge(rules, name, input, otherwise, commandsOf, facts), {
+      name,
+      tool,
+      rules,
+      preset,
+    });
   };
 }
 
@@ -193,6 +205,31 @@ function compileRule({ tool, argv, input, action, ...rule }: WrittenRule): Rule 
   };
   const fields = Object.entries(input ?? {}).map(([field, glob]) => `${field}=${glob}`);
   return { ...rule, ...compileMatcher(written), text: [tool, ...argv ?? [], ...fields].join(" ") };
+}
+
+const PATH_FIELDS: readonly string[] = ["path", "file_path"];
+
+/** Resolves to the names of the files that the paths of an input lead to; null where no module knows them. */
+async function realPathsOf(coordinator: Coordinator, input: JsonObject): Promise<string[][] | null> {
+  const realPath = coordinator.getCapability("tool-filesystem.real_path");
+  if (typeof realPath !== "function") return null;
+  const paths = PATH_FIELDS.map((field) => input[field]).filter((path) => typeof path === "string");
+  return await Promise.all(paths.map(async (path) => {
+    try {
+      const names: unknown = await realPath(path);
+      return Array.isArray(names) ? names.map(String) : [];
+    } catch {
+      return []; // it cannot be reached, so that nothing allows it
+    }
+  }));
+}
+
+/** Returns whether a tool's schema, or one of its alternatives, has a property. */
+function declaresField(schema: unknown, field: string): boolean {
+  if (!isObject(schema)) return false;
+  const { properties, allOf = [], anyOf = [], oneOf = [] } = schema;
+  return isObject(properties) && Object.hasOwn(properties, field) ||
+    [allOf, anyOf, oneOf].flat().some((part) => isObject(part) && declaresField(part, field));
 }
 
 /** Returns the decision about a call that no rule matches. */

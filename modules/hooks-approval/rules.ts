@@ -50,6 +50,14 @@ export interface Judgement<M extends Matcher> {
   readonly certain: boolean;
 }
 
+/** What is known of a call, for rules that allow it by a field. */
+export interface CallFacts {
+  /** Returns whether the tool has a field: one that it does not read allows nothing. */
+  declares(field: string): boolean;
+  /** The names of each path in the input with its links followed; null: they are not known. */
+  readonly real_paths: readonly (readonly string[])[] | null;
+}
+
 /**
  * Returns the decisions about a call, one for each command that it may run; one for a call without commands.
  *
@@ -63,11 +71,12 @@ export function judge<M extends Matcher>(
   input: JsonObject | null,
   otherwise: RuleAction,
   commandsOf: CommandReader,
+  facts: CallFacts = { declares: () => true, real_paths: null },
 ): Judgement<M>[] {
   const own = matchers.filter(({ tool }) => tool(name));
   if (input === null) return [judgeUnknown(own, otherwise)];
   const fitting = own.filter(({ action, input: fields }) =>
-    fields.every(([field, glob]) => fits(glob, input, field, action === "allow"))
+    fields.every(([field, glob]) => fits(glob, input, field, action === "allow" ? facts : null))
   );
   const globs = own.reduce((sum, { argv }) => sum + (argv?.globs.length ?? 0), 0);
   const commands = globs === 0 ? null : commandsOf(input, globs);
@@ -139,15 +148,23 @@ function mayMatch({ globs, rest }: Argv, words: readonly Word[]): boolean {
 const ALIASES: Readonly<Record<string, string>> = { path: "file_path", file_path: "path" };
 
 /**
- * Returns whether a field of the input matches. To allow, no other field may have its meaning, and a path
- * must not lead back.
+ * Returns whether a field of the input matches. To allow, the tool must declare the field, no other field may
+ * have its meaning, and a path must not lead back.
+ *
+ * @param facts Null: the rule does not allow.
  */
-function fits(glob: Glob, input: JsonObject, field: string, allows: boolean): boolean {
+function fits(
+  glob: Glob,
+  input: JsonObject,
+  field: string,
+  facts: CallFacts | null,
+): boolean {
   const alias = ALIASES[field];
-  const values = [field, ...alias === undefined ? [] : [alias]].filter((name) => Object.hasOwn(input, name))
-    .map((name) => textOf(input[name]));
-  if (!allows) return values.some(glob);
-  return values.length > 0 &&
+  const names = [field, ...alias === undefined ? [] : [alias]].filter((name) => Object.hasOwn(input, name));
+  const values = names.map((name) => textOf(input[name]));
+  if (facts === null) return values.some(glob);
+  if (alias !== undefined && !(facts.real_paths ?? []).every((forms) => forms.some(glob))) return false;
+  return names.some((name) => facts.declares(name)) &&
     values.every((value) => glob(value) && !/(?:^|[\\/])\.\.(?:[\\/]|$)/.test(value));
 }
 

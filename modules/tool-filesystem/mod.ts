@@ -75,6 +75,11 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
     tools.push(...writingTools({ coordinator, access, known, queue: new ChangeQueue() }, settings));
   }
   for (const tool of tools) await coordinator.mount("tools", tool, tool.name);
+  // for rules of approvals: as the model may name it, and absolute
+  coordinator.registerCapability("tool-filesystem.real_path", async (path: unknown) => {
+    const real = await access.realPath(String(path));
+    return [access.display(real), real];
+  });
   return { name: module.id, version: module.version, provides: tools.map(({ name }) => name) };
 }
 

@@ -693,6 +693,10 @@ Deno.test("rules match fields of the input, of any tool", async () => {
     { tool: "write", input: { path: "docs/*" }, action: "allow" },
     { tool: "github__*", input: { repo: "me/*", dry_run: "true" }, action: "allow" },
     { tool: "github__*", action: "ask" },
+  ], [
+    { name: "write", input_schema: { type: "object", properties: { path: {}, file_path: {} } } },
+    { name: "github__merge", input_schema: { anyOf: [{ properties: { repo: {}, dry_run: {} } }] } },
+    { name: "github__other", input_schema: { properties: { repository: {} } } },
   ]);
   const action = async (tool: string, input: JsonObject) => (await decide(tool, input)).action;
   assertEquals(await action("write", { path: "docs/a.md" }), "continue");
@@ -704,6 +708,10 @@ Deno.test("rules match fields of the input, of any tool", async () => {
   assertEquals(await action("write", { file_path: "docs/secret.md" }), "deny");
   assertEquals(await action("github__merge", { repo: "me/x", dry_run: true }), "continue");
   assertEquals(await action("github__merge", { repo: "me/x" }), "ask_user");
+  assertEquals(
+    await action("github__other", { repo: "me/x", dry_run: true, repository: "other/x" }),
+    "ask_user",
+  );
   assertEquals(await action("github__merge", {}), "ask_user");
   assertEquals((await decide("write")).action, "ask_user");
 });
