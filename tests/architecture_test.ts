@@ -458,6 +458,66 @@ Deno.test("no test judges by the clock: machines are busy; see `support/busy_tim
   assertEquals(found.map(({ path }) => path).filter((path) => !READS_THE_CLOCK.has(path)), []);
 });
 
+/**
+ * Files that know the current folder, and what for. Only `src/cli/folder` looks for files in it that were not
+ * named: what such a file may do is decided there, for all commands (src/docs/security.md#the-folder).
+ */
+const KNOW_CURRENT_FOLDER: Readonly<Record<string, string>> = {
+  "src/app/plan_folders.ts": "relative paths of a plan without a file",
+  "src/cli/author_files.ts": "folders that the command line names",
+  "src/cli/chat/command.ts": "the default of ${WORKSPACE}",
+  "src/cli/commands/module/bundle.ts": "a file that the command line names",
+  "src/cli/commands/module/validate.ts": "paths for display",
+  "src/cli/commands/plan/explain.ts": "paths for display",
+  "src/cli/commands/plan/import.ts": "a file that the command line names",
+  "src/cli/commands/plan/vendor.ts": "a folder that the command line names",
+  "src/cli/commands/run.ts": "the default of ${WORKSPACE}",
+  "src/cli/commands/source/add.ts": "a source that the command line names",
+  "src/cli/folder/folder.ts": "what the folder brings",
+  "src/cli/folder/sentences.ts": "paths for display",
+  "src/cli/module_target.ts": "a module that the command line names",
+  "src/cli/paths.ts": "files that the command line names",
+  "src/cli/plan_files.ts": "paths for display, and the default of ${WORKSPACE}",
+  "src/cli/run_request.ts": "the default of ${WORKSPACE}",
+  "src/cli/settings.ts": "folders that flags and variables name",
+  "src/cli/source_files.ts": "the file that preamp source add changes",
+  "src/cli/terminal/io.ts": "the folder itself",
+  "src/process/child_process.ts": "the folder of a child process",
+  "src/sandbox/guest_process.ts": "the folder of a child process",
+};
+
+/** Names of the files of a folder that act without being named, and the files of src that have them. */
+const FOLDER_FILES: Readonly<Record<string, readonly string[]>> = {
+  ".env": ["src/cli/folder/folder_files.ts"],
+  ".preamp/sources.yaml": ["src/cli/folder/folder_files.ts"],
+  // the name of the document in errors
+  "preamp.yaml": ["src/cli/folder/folder_files.ts", "src/policy/parse_policy.ts"],
+  // the default of the setting, and the person's own plans
+  "plans/": ["src/cli/folder/folder_files.ts", "src/cli/settings.ts", "src/policy/settings.ts"],
+};
+
+Deno.test("only src/cli/folder looks for files of the current folder that were not named", () => {
+  const knowing = new Set<string>();
+  const naming: Record<string, string[]> = {};
+  for (const file of [...OURS, { path: "main.ts", text: Deno.readTextFileSync(new URL("main.ts", ROOT)) }]) {
+    const note = (value: unknown) => {
+      if (typeof value !== "string" || !Object.hasOwn(FOLDER_FILES, value)) return;
+      const files = naming[value] ??= [];
+      if (!files.includes(file.path)) files.push(file.path);
+    };
+    visit(file, {
+      Identifier: (node) => void (node.name === "cwd" && knowing.add(file.path)),
+      Literal: ({ value }) => note(value),
+      TemplateElement: ({ cooked }) => note(cooked),
+    });
+  }
+  assertEquals([...knowing].sort(), Object.keys(KNOW_CURRENT_FOLDER).sort());
+  assertEquals(
+    Object.fromEntries(Object.entries(naming).map(([name, files]) => [name, files.sort()])),
+    FOLDER_FILES,
+  );
+});
+
 Deno.test("package specifiers are in deno.json only", () => {
   // the linter's no-import-prefix misses `export … from`, `import("…").T` in types, and template literals
   const files = [...OURS, ...MODULES, ...sourceFiles("tests"), ...sourceFiles(".tasks")];

@@ -4,6 +4,7 @@ import { walkFiles } from "../files/walk.ts";
 import {
   type Coordinator,
   defineTool,
+  type GrantedPermissions,
   isObject,
   type JsonObject,
   type JsonSchema,
@@ -76,6 +77,15 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   const tool = skillTool(access, skills, settings.visibility.enabled ?? true);
   await coordinator.mount("tools", tool, tool.name);
   return { name: module.id, version: module.version, provides: [tool.name] };
+}
+
+/** Resolves to the names of the skills. */
+export async function finds(config: JsonObject, permissions: GrantedPermissions): Promise<string[]> {
+  const { skills } = await findSkills(
+    new FileAccess(permissions),
+    readConfig<SkillSettings>(CONFIG_SCHEMA, config).skills,
+  );
+  return [...skills.keys()].map((name) => `skill ${name}`);
 }
 
 interface Skill {

@@ -26,7 +26,7 @@ export interface ServiceDeps {
   basePath: string;
   clock: HostClock;
   store: Store;
-  plans: URL | null;
+  plans: NamedPlans | URL | null;
   home: URL | null;
   workspace: URL | null;
   sources: readonly SourcesFile[];
@@ -49,6 +49,10 @@ export interface Services {
   close(): Promise<void>;
 }
 
+function namedPlans(plans: ServiceDeps["plans"]): NamedPlans {
+  return plans instanceof NamedPlans ? plans : new NamedPlans(plans ? [{ url: plans }] : []);
+}
+
 const loadFiles = async () => (await import("./changed_files.ts")).changedFiles;
 
 export function createServices(
@@ -63,7 +67,7 @@ export function createServices(
   const plans = new Plans({
     ...(workspace === undefined ? {} : { workspace }),
     policy,
-    named: new NamedPlans(rest.plans),
+    named: namedPlans(rest.plans),
     modules,
     env,
     loading,

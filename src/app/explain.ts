@@ -5,6 +5,7 @@
 import { placeInAgent } from "./agent_plans.ts";
 import { defaultVariables, expandConfig, type LookUps, readableVariables, schemaOf } from "./plan_configs.ts";
 import { planFolder } from "./plan_folders.ts";
+import { promptHost } from "./plan_sentence.ts";
 import type { LazyLoader } from "./lazy_loader_and_sandbox.ts";
 import { type AuthorisedPlan, displayOf, effectiveGrantOf, grantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
@@ -15,8 +16,6 @@ import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
 import { Findings } from "../sdk/findings.ts";
 import { diffPlans } from "../plan/diff.ts";
-import { hostOf, hostText, isProvider } from "../plan/endpoints.ts";
-import { expandEnv, findEnv } from "../plan/env.ts";
 import type { PlanDiff } from "../plan/diff_module.ts";
 import { type ExplainedServer, explainPlan, type Explanation, type ModuleFacts } from "../plan/explain.ts";
 import { askedOf, blockOf, entriesOf, grantPath } from "../plan/permissions/permission_block.ts";
@@ -30,7 +29,7 @@ import { bundlerProcess } from "../sandbox/process_support.ts";
 import { noPermissions, type Permissions } from "../sdk/contracts.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
-import { canonicalJson, isObject, type JsonObject } from "../sdk/json.ts";
+import { canonicalJson, type JsonObject } from "../sdk/json.ts";
 import type { PinnedTools } from "../sdk/pinned_tools.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 
@@ -114,20 +113,54 @@ export async function lockPlan(
   return kept ? lockOver(fresh, kept) : fresh;
 }
 
+/**
+ * Resolves to what the built-in modules of a plan find by themselves, and the servers that they name.
+ *
+ * @throws {PreampError} as a run of this plan before it starts.
+ */
+export async function foundBy(
+  input: LockedInput,
+  caller: Caller,
+  deps: ExplainDeps,
+  base_url?: string,
+): Promise<string[]> {
+  const { plan } = await deps.plans.authoriseAll(input, caller, base_url);
+  const found = await Promise.all(plan.template.specs.map(async (spec) => {
+    const module = spec.source.kind === "builtin" ? await deps.modules.module(spec.module) : undefined;
+    if (!module?.finds && !module?.servers) return [];
+    const config = expandedConfig(spec, plan, deps);
+    const servers = (module.servers?.(config) ?? []).map(({ name }) => `MCP server ${name}`);
+    return [
+      ...await module.finds?.(config, { ...noPermissions(), ...grantOf(spec, plan) }) ?? [],
+      ...servers,
+    ];
+  }));
+  return [...new Set(found.flat())];
+}
+
+/** Returns the config of a module with the values of its variables, which are not to be displayed. */
+function expandedConfig(
+  spec: ModuleSpec,
+  { grants, policy, origin, base_url }: AuthorisedPlan,
+  { modules: table, env }: ExplainDeps,
+): JsonObject {
+  const lookups: LookUps = {
+    plan: readableVariables(grants, env),
+    keys: env,
+    supplied: { settings: policy.mcp.servers, lock: {} },
+    folder: planFolder(origin, base_url),
+  };
+  return expandConfig(spec, schemaOf(spec, table), lookups, { register: () => {} });
+}
+
 /** Resolves to the tools of the servers that a module in the program names. */
 async function pinsOf(
   { spec, authorised }: AuthorisedModule,
-  { modules: table, env }: ExplainDeps,
+  deps: ExplainDeps,
 ): Promise<Record<string, PinnedTools>> {
-  const module = spec.source.kind === "builtin" ? await table.module(spec.module) : undefined;
+  const module = spec.source.kind === "builtin" ? await deps.modules.module(spec.module) : undefined;
   if (!module?.pins) return {};
-  const lookups: LookUps = {
-    plan: readableVariables(authorised.grants, env),
-    keys: env,
-    supplied: { settings: authorised.policy.mcp.servers, lock: {} },
-    folder: planFolder(authorised.origin, authorised.base_url),
-  };
-  const config = expandConfig(spec, schemaOf(spec, table), lookups, { register: () => {} });
+  const config = expandedConfig(spec, authorised, deps);
   try {
     return await module.pins(config, { ...noPermissions(), ...grantOf(spec, authorised) });
   } catch (error) {
@@ -215,29 +248,6 @@ function variablesOfKeys(modules: readonly AuthorisedModule[], table: ModuleTabl
       ? defaultVariables(spec.config, schema).flatMap(([, names]) => names.map((name) => ({ name })))
       : [];
   });
-}
-
-/**
- * Returns where a module sends prompts to (`ExplainedModule.prompts_to`). A caller sees the name of a
- * variable in place of its value.
- */
-function promptHost(
-  spec: ModuleSpec,
-  schema: JsonObject | undefined,
-  env: ExplainDeps["env"],
-  { origin }: Caller,
-): string | null {
-  const field = isObject(schema?.properties) ? schema.properties.base_url : undefined;
-  if (isProvider(spec) && spec.source.kind !== "builtin") return `module ${spec.module}`;
-  if (!isProvider(spec) || !isObject(field)) return null;
-  const [, names = []] = defaultVariables(spec.config, schema!).find(([key]) => key === "base_url") ?? [];
-  const variable = names.find((name) => env(name)?.trim());
-  const written = spec.config.base_url ?? (variable === undefined ? field.vendor_url : `\${${variable}}`);
-  if (typeof written !== "string") return null;
-  if (origin === "caller" && findEnv(written).length > 0) return written;
-  const { base_url } = expandEnv({ base_url: written }, env).value;
-  const host = typeof base_url === "string" ? hostOf(base_url) : undefined;
-  return host?.replace(/:443$/, "") ?? hostText(written); // the address may have a password
 }
 
 /** Returns a warning if there is no bundler process, because not every module can be loaded then. */

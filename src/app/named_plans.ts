@@ -1,6 +1,5 @@
 /**
- * The demo plan, and the operator's plans: files of one folder, by name. A file is read again when it
- * changed.
+ * The demo plan, and the operator's plans: files of folders, by name. A file is read again when it changed.
  */
 import { printableId } from "../sdk/ids.ts";
 import { PreampError } from "../sdk/errors.ts";
@@ -15,33 +14,46 @@ export interface PlanFile {
   base_url: string;
 }
 
-const ENDINGS = [".yaml", ".yml", ".json"];
+/** Endings of plan files, the preferred one first. */
+export const PLAN_ENDINGS = [".yaml", ".yml", ".json"];
 
 /** Valid names of plans. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
-/** A folder of plans; null: no plans. */
+/** Returns whether a text can be the name of a plan. */
+export function isPlanName(text: string): boolean {
+  return NAME.test(text);
+}
+
+/** A folder of plans. */
+export interface PlanFolder {
+  /** URL, ending in a slash. */
+  readonly url: URL;
+  /**
+   * Returns whether a file may be used as it was read, a plan or its lock; one that may not is as one that is
+   * not there. Default: every file.
+   */
+  accepts?(file: URL, bytes: Uint8Array): Promise<boolean>;
+}
+
+/** The plans of folders. Of two plans with one name, that of the first folder counts. */
 export class NamedPlans {
-  readonly #folder: URL | null;
+  readonly #folders: readonly PlanFolder[];
+  readonly #own: readonly PlanFile[];
   readonly #read = new Map<string, { mtime_ms: number; bytes: number; file: PlanFile }>();
 
-  /** @param folder URL of the folder, ending in a slash. */
-  constructor(folder: URL | null) {
-    this.#folder = folder;
+  /** @param own Plans of the program, for names that no folder has. */
+  constructor(folders: readonly PlanFolder[], own: readonly PlanFile[] = []) {
+    this.#folders = folders;
+    this.#own = own;
   }
 
   /** Returns the names of all plans, sorted; empty if there is no folder. */
   async names(): Promise<string[]> {
-    const names = new Set<string>();
-    if (this.#folder !== null) {
-      try {
-        for await (const entry of Deno.readDir(this.#folder)) {
-          const ending = ENDINGS.find((suffix) => entry.name.endsWith(suffix));
-          const name = ending ? entry.name.slice(0, -ending.length) : "";
-          if (!entry.isDirectory && entry.name !== LOCK_FILE && NAME.test(name)) names.add(name);
-        }
-      } catch (error) {
-        if (!isAbsent(error)) throw error;
+    const names = new Set(this.#own.map(({ name }) => name));
+    for (const folder of this.#folders) {
+      for (const name of await namesIn(folder)) {
+        if (!folder.accepts || await this.#findIn(folder, name)) names.add(name);
       }
     }
     return [...names].sort();
@@ -49,14 +61,12 @@ export class NamedPlans {
 
   /** Returns a plan by name; null if it does not exist. */
   async find(name: string): Promise<PlanFile | null> {
-    if (this.#folder === null || !NAME.test(name)) return null;
-    for (const ending of ENDINGS) {
-      if (`${name}${ending}` === LOCK_FILE) continue;
-      const url = new URL(`${name}${ending}`, this.#folder);
-      const file = await this.#readFile(name, url);
+    if (!isPlanName(name)) return null;
+    for (const folder of this.#folders) {
+      const file = await this.#findIn(folder, name);
       if (file) return file;
     }
-    return null;
+    return this.#own.find((file) => file.name === name) ?? null;
   }
 
   /**
@@ -71,21 +81,58 @@ export class NamedPlans {
     throw new PreampError("not_found", `Cannot find a plan named "${printableId(name)}": ${hint}`);
   }
 
-  async #readFile(name: string, url: URL): Promise<PlanFile | null> {
+  async #findIn(folder: PlanFolder, name: string): Promise<PlanFile | null> {
+    for (const ending of PLAN_ENDINGS) {
+      if (`${name}${ending}` === LOCK_FILE) continue;
+      const file = await this.#readFile(name, new URL(`${name}${ending}`, folder.url), folder);
+      if (file) return file;
+    }
+    return null;
+  }
+
+  async #readFile(name: string, url: URL, folder: PlanFolder): Promise<PlanFile | null> {
     try {
-      const { mtime, size: bytes, isFile } = await Deno.stat(url);
+      const { mtime, size, isFile } = await Deno.stat(url);
       if (!isFile) return null;
       const mtime_ms = mtime?.getTime() ?? 0;
-      const known = this.#read.get(url.href);
-      if (known?.mtime_ms === mtime_ms && known.bytes === bytes) return known.file;
-      const file = { name, text: await Deno.readTextFile(url), base_url: url.href };
-      this.#read.set(url.href, { mtime_ms, bytes, file });
+      const known = folder.accepts ? undefined : this.#read.get(url.href);
+      if (known?.mtime_ms === mtime_ms && known.bytes === size) return known.file;
+      const bytes = await Deno.readFile(url);
+      if (!await isAccepted(folder, url, bytes)) return null;
+      const file = { name, text: new TextDecoder().decode(bytes), base_url: url.href };
+      this.#read.set(url.href, { mtime_ms, bytes: size, file });
       return file;
     } catch (error) {
       if (isAbsent(error)) return null;
       throw error;
     }
   }
+}
+
+/** Returns whether a plan may be used, and its lock with it. */
+async function isAccepted({ accepts }: PlanFolder, url: URL, bytes: Uint8Array): Promise<boolean> {
+  if (!accepts) return true;
+  const lock_url = new URL(LOCK_FILE, url);
+  const lock = await Deno.readFile(lock_url).catch((error) => {
+    if (isAbsent(error)) return null;
+    throw error;
+  });
+  return await accepts(url, bytes) && (lock === null || await accepts(lock_url, lock));
+}
+
+/** Returns the names of the plans in a folder; none if there is no folder. */
+async function namesIn({ url }: PlanFolder): Promise<string[]> {
+  const names: string[] = [];
+  try {
+    for await (const entry of Deno.readDir(url)) {
+      const ending = PLAN_ENDINGS.find((suffix) => entry.name.endsWith(suffix));
+      const name = ending ? entry.name.slice(0, -ending.length) : "";
+      if (!entry.isDirectory && entry.name !== LOCK_FILE && isPlanName(name)) names.push(name);
+    }
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+  }
+  return names;
 }
 
 /** Whether there is no such file, or a file in place of its folder. */

@@ -132,7 +132,7 @@ export class PlanFinder {
     const compiled = await this.compile(found);
     return found.origin !== "operator" || sources.empty
       ? compiled
-      : withOverrides(compiled, await sources.find());
+      : withOverrides(compiled, await sources.find(), this.#options.modules.ids);
   }
 
   /**

@@ -4,6 +4,7 @@ import type { ModuleTable } from "./module_table.ts";
 import { SandboxCoordinator } from "./validation/contract_check.ts";
 import { classifyMountReturn } from "../kernel/mounting/mount_diagnosis.ts";
 import { providerNames } from "../plan/model_choice.ts";
+import { ENDPOINT_KEYS } from "../plan/endpoints.ts";
 import { Redactor } from "../policy/redact.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { explainedMessage, providerErrorCode, toLLMError } from "../sdk/llm_errors.ts";
@@ -59,6 +60,35 @@ export async function listProviders({ modules, env }: ProviderDeps): Promise<Kno
     });
   }
   return known;
+}
+
+/** Variables of a provider that a plan need not name. */
+export interface ProviderVariables {
+  /** Name in `PROVIDER/MODEL`. */
+  readonly provider: string;
+  /** Variables of its key, in order of preference. */
+  readonly keys: readonly string[];
+  /** Variables with the address that prompts go to. */
+  readonly addresses: readonly string[];
+}
+
+/** Resolves to the variables that the built-in providers read when a plan states no value. */
+export async function providerVariables(modules: ModuleTable): Promise<ProviderVariables[]> {
+  return await Promise.all(
+    providerNames(modules.ids).map(async (provider) => {
+      const { module } = await modules.module(`provider-${provider}`);
+      const properties = isObject(module?.config_schema) ? module.config_schema.properties : {};
+      const fields = Object.entries(isObject(properties) ? properties : {});
+      const variablesOf = (is_address: boolean) =>
+        fields.flatMap(([key, field]) =>
+          (ENDPOINT_KEYS as readonly string[]).includes(key) === is_address && isObject(field) &&
+            Array.isArray(field.env_vars)
+            ? field.env_vars.filter((name) => typeof name === "string")
+            : []
+        );
+      return { provider, keys: variablesOf(false), addresses: variablesOf(true) };
+    }),
+  );
 }
 
 /**

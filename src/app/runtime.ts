@@ -21,6 +21,7 @@ import type { Store } from "../store/store.ts";
 import { bundlerProcess, missingLimits, processTier } from "../sandbox/process_support.ts";
 import type { Services } from "./create_services.ts";
 import { createModuleTable, type InProcessModule } from "./module_table.ts";
+import type { NamedPlans } from "./named_plans.ts";
 import type { SourcesFile } from "./source_overrides.ts";
 import type { Readiness, Runtime } from "./types.ts";
 
@@ -30,8 +31,8 @@ export interface RuntimeConfig {
   policy?: Policy;
   /** Default: a memory store within the policy's `store_limits`. */
   store?: Store;
-  /** Folder of named plans, as a URL that ends in a slash. Null (default): none. */
-  plans?: URL | null;
+  /** Folder of named plans, as a URL that ends in a slash, or the plans of several. Null (default): none. */
+  plans?: URL | NamedPlans | null;
   /**
    * Folder of persistent files (`$PREAMP_HOME`), as a URL that ends in a slash: bundles of modules and
    * source overrides. Null (default): nothing is stored on disk.
@@ -136,6 +137,8 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       check: async (input, caller, options) => (await open()).plans.check(input, caller, options),
       explain: async (input, caller, { base_url } = {}) =>
         (await explaining()).explain(input, caller, { ...await open(), env }, base_url),
+      finds: async (input, caller, { base_url } = {}) =>
+        (await explaining()).foundBy(input, caller, { ...await open(), env }, base_url),
       lock: async (input, caller, { base_url } = {}) =>
         (await explaining()).lockPlan(input, caller, { ...await open(), env }, base_url),
       vendor: async (input, caller, files) =>

@@ -19,6 +19,8 @@ export interface SourcesFile {
   base_url: URL;
   /** Name in messages. Default: the last two parts of its path. */
   name?: string;
+  /** Returns whether the file may be used as it was read; else it has no overrides. Default: yes. */
+  accepts?(bytes: Uint8Array): Promise<boolean>;
 }
 
 /** The source that replaces the plan's. */
@@ -39,18 +41,20 @@ const HINT = "add it with preamp source add <id> <url>";
  * @throws {PreampError} `plan_invalid` with every finding, its line and column.
  */
 export async function readOverrides(
-  { url, base_url }: SourcesFile,
+  { url, base_url, accepts = () => Promise.resolve(true) }: SourcesFile,
   name: string,
   esm_host: string = DEFAULT_ESM_HOST,
 ): Promise<Overrides> {
-  let text: string;
+  let bytes: Uint8Array;
   try {
-    text = await Deno.readTextFile(url);
+    bytes = await Deno.readFile(url);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return new Map();
     const message = `Cannot read sources: this process may not read ${JSON.stringify(name)}`;
     throw documentError("plan_invalid", `the file "${name}"`, [{ path: "", message }], error);
   }
+  if (!await accepts(bytes)) return new Map();
+  const text = new TextDecoder().decode(bytes);
   const label = `the file "${name}"`;
   const { parseDocument } = await import("../plan/parse/parse.ts");
   const { data, locate } = await parseDocument(text, { label });
@@ -112,8 +116,9 @@ export class SourceOverrides {
 
   /** Resolves to the current overrides. @throws {PreampError} `plan_invalid`. */
   async find(): Promise<Overrides> {
+    const is_checked = this.#files.some(({ accepts }) => accepts); // what is accepted may change without the file
     const state = (await Promise.all(this.#files.map(({ url }) => stateOf(url)))).join(" ");
-    if (this.#read?.state === state) return this.#read.overrides;
+    if (this.#read?.state === state && !is_checked) return this.#read.overrides;
     const read = await Promise.all(this.#files.map((file) => readNamed(file, this.#esm_host)));
     const overrides = new Map(read.toReversed().flatMap((overrides) => [...overrides]));
     this.#read = { state, overrides };
@@ -165,19 +170,30 @@ export function rewrittenSources(specs: readonly ModuleSpec[]): RewrittenSource[
 
 /**
  * Returns a plan with its overrides applied, and a warning for each. `written` and `plan_hash` do not
- * change.
+ * change. The permissions that a plan grants to a built-in module are for that module: its override gets
+ * none, and never runs inline.
+ *
+ * @param builtins Ids of the built-in modules.
  */
-export function withOverrides(compiled: CompiledPlan, overrides: Overrides): CompiledPlan {
+export function withOverrides(
+  compiled: CompiledPlan,
+  overrides: Overrides,
+  builtins: ReadonlySet<string>,
+): CompiledPlan {
   if (overrides.size === 0) return compiled;
   const warnings = [...compiled.warnings];
   const located = (spec: ModuleSpec): ModuleSpec => {
     const override = overrides.get(spec.module);
     if (!override || JSON.stringify(override.source) === JSON.stringify(spec.source)) return spec;
-    const message =
-      `Module "${spec.module}" comes from ${describe(placeOf(override))}, not from the plan's source; ` +
-      "see preamp source list";
+    const is_builtin = spec.source.kind === "builtin" && builtins.has(spec.module);
+    const message = `Module "${spec.module}" comes from ${
+      describe(placeOf(override))
+    }, not from the plan's source${
+      is_builtin ? ", and has none of the permissions of the built-in module" : ""
+    }; see preamp source list`;
     warnings.push({ code: "source_overridden", path: spec.path, message });
-    return { ...spec, source: override.source };
+    const { source } = override;
+    return is_builtin ? { ...spec, source, permissions: {}, isolation: "process" } : { ...spec, source };
   };
   const { session, providers, tools, hooks } = compiled.plan;
   const plan: MountPlan = {

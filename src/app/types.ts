@@ -142,6 +142,11 @@ export interface Runtime extends AsyncDisposable {
      * starts.
      */
     explain(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<Explanation>;
+    /**
+     * Returns what the plan's built-in modules find by themselves in the folders that they may read, and the
+     * servers that they are to start or to call. Throws like a run before it starts.
+     */
+    finds(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<string[]>;
     /** Returns the lock of the plan's modules as they are now, merged over `input.lock`. Executes nothing. */
     lock(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<Lock>;
     /**

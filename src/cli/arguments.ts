@@ -46,9 +46,9 @@ export class Arguments {
     return this.#values.has(name);
   }
 
-  /** Returns the value of a flag that may be given once. */
+  /** Returns the value of a flag; the last one if it may be given more than once. */
   value(name: string): string | undefined {
-    return this.#values.get(name)?.[0];
+    return this.#values.get(name)?.at(-1);
   }
 
   /** Returns all values of a flag, in order. */

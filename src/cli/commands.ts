@@ -55,6 +55,7 @@ export const GROUPS: readonly (readonly CommandEntry[])[] = [
     entry("run", "run a prompt in this process", () => import("./commands/run.ts")),
     entry("chat", "talk with an agent in this folder", () => import("./chat/command.ts")),
     entry("serve", "serve the HTTP API", () => import("./commands/serve.ts")),
+    entry("trust", "trust the files of a folder", () => import("./commands/trust.ts")),
     entry("init", "write a plan and a tool of your own to start from", () => import("./commands/init.ts")),
   ],
   [

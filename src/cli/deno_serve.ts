@@ -9,11 +9,12 @@
 import { processRedactor } from "../policy/redact.ts";
 import { vendorKeys } from "../policy/vendor_keys.ts";
 import { errorMessage } from "../sdk/errors.ts";
+import { NamedPlans } from "../app/named_plans.ts";
 import { createRuntime } from "../app/runtime.ts";
 import { createApp, createPreamp, type Preamp } from "../server/mod.ts";
 import { readArguments, UsageError } from "./arguments.ts";
 import { parseStoreName, type StoreName } from "../store/store.ts";
-import { serverOptions } from "./commands/serve.ts";
+import { logSettings, serverOptions } from "./commands/serve.ts";
 import { createLog, logStrayOutput } from "./log.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { type Io, isHosted, type Output, systemIo } from "./terminal/io.ts";
@@ -52,17 +53,18 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
   const output = hosted ? consoleOutput() : io.err;
   let settings: Settings;
   try {
-    settings = await readSettings(readArguments([], []), io);
+    settings = await readSettings(readArguments([], []), io, { sources: true, plans: "all", asks: false });
   } catch (error) {
     return unusable(output, error);
   }
   const secrets = processRedactor([...settings.api_keys, ...vendorKeys(io.env)]);
   const log = createLog("json", output, secrets);
   logStrayOutput(log);
-  const warnings = settings.policy.auth.keys.length > 0 ? settings.warnings : [...settings.warnings, NO_KEYS];
-  for (const message of warnings) log.note("warning", "settings", { message });
+  logSettings(settings, log);
+  if (settings.policy.auth.keys.length === 0) log.note("warning", "settings", { message: NO_KEYS });
   const found = hosted ? { ...settings, store: hostedStore(settings, io) } : settings;
-  const options = await serverOptions(found, secrets, log);
+  const plans = new NamedPlans(settings.plans ? [settings.plans] : []);
+  const options = await serverOptions(found, plans, secrets, log);
   const background = !hosted || options.store !== undefined;
   const preamp = createPreamp({ ...options, background, ...(hosted ? { heartbeat_ms: HEARTBEAT_MS } : {}) });
   const { isolation } = await preamp.runtime.ready();

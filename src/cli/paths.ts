@@ -57,6 +57,9 @@ async function readNamed(url: URL, name: string): Promise<string> {
   throw new UsageError(`Cannot read ${JSON.stringify(name)}: there is no such file${advice}`);
 }
 
+/** Name of stdin in messages. */
+export const STDIN_NAME = "<stdin>";
+
 /** A text and its place. */
 export interface InputText {
   /** The file as it was named; `<stdin>`. */
@@ -84,7 +87,7 @@ export async function readInput(
     return { name, url, text: await readNamed(url, name) };
   }
   try {
-    return { name: "<stdin>", url: new URL("stdin", io.cwd), text: await io.in.text(max_bytes) };
+    return { name: STDIN_NAME, url: new URL("stdin", io.cwd), text: await io.in.text(max_bytes) };
   } catch (error) {
     throw new UsageError(`Cannot read stdin: ${reasonOf(error, "read")}`, { cause: error });
   }
@@ -141,11 +144,29 @@ export interface Environment {
   env(name: string): string | undefined;
 }
 
+/** Returns whether a variable is 1 or true. @throws {UsageError} unless it is one of these, 0 or false. */
+export function flagVariable({ env }: Pick<Environment, "env">, name: string): boolean {
+  const value = env(name) ?? "";
+  if (value === "" || value === "0" || value === "false") return false;
+  if (value === "1" || value === "true") return true;
+  throw new UsageError(`Cannot use ${name}: must be 1 or 0, but is ${JSON.stringify(value)}`);
+}
+
 /**
  * Returns `$PREAMP_HOME`, else `~/.preamp`, as a URL that ends in a slash; null if there is no home folder.
+ * It is the same in every folder, so that no folder brings its own.
+ *
+ * @throws {UsageError} for a relative `$PREAMP_HOME`.
  */
 export function homeOf({ env, cwd }: Environment): URL | null {
   const named = env("PREAMP_HOME");
+  if (named && !isAbsolute(named) && !named.startsWith("~/")) {
+    throw new UsageError(
+      `Cannot use PREAMP_HOME: must be an absolute path, the same in every folder, but is ${
+        JSON.stringify(named)
+      }`,
+    );
+  }
   if (named) return locate(`${named.replace(/\/+$/, "")}/`, cwd);
   const user = env("HOME") || env("USERPROFILE");
   return user ? new URL(".preamp/", fileUrl(`${user}/`)) : null;

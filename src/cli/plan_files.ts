@@ -2,7 +2,6 @@
  * Plans on the command line: reads them by file or by name, merges files from left to right, and opens a
  * runtime for them. They are an operator's plans.
  */
-import { NamedPlans } from "../app/named_plans.ts";
 import { createRuntime } from "../app/runtime.ts";
 import type { Runtime } from "../app/types.ts";
 import { mergeAll } from "../plan/merge.ts";
@@ -13,7 +12,7 @@ import { isObject, type JsonObject } from "../sdk/json.ts";
 import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { inDocument } from "./errors.ts";
 import { type InputText, isAbsolute, readInput } from "./paths.ts";
-import { reportedSettings, type Settings } from "./settings.ts";
+import { personalPlans, reportedSettings, type Settings } from "./settings.ts";
 import type { Io } from "./terminal/io.ts";
 
 /** `-p FILE`. */
@@ -57,13 +56,14 @@ export async function withPlans<T>(
   use: (plans: Runtime["plans"]) => Promise<T>,
   { overridden = false }: { overridden?: boolean } = {},
 ): Promise<T> {
-  const { policy, plans, home, workspace, sources } = await reportedSettings(args, io);
+  const settings = await reportedSettings(args, io, { sources: overridden });
+  const { policy, home, workspace, sources, env } = settings;
   await using runtime = createRuntime({
     policy,
-    plans,
+    env,
     home,
     workspace: workspace ?? io.cwd, // as for a run
-    ...(overridden ? { sources } : {}),
+    sources,
   });
   return await use(runtime.plans);
 }
@@ -143,34 +143,33 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
+/** Returns the name of the plan of `--profile` or `--bundle`; undefined without them. @throws {UsageError} */
+export function profileOf(args: Arguments): string | undefined {
+  if (args.has("profile") && args.has("bundle")) {
+    throw new UsageError("Cannot use --profile with --bundle: they name the same plan");
+  }
+  return args.value("profile") ?? args.value("bundle");
+}
+
 /**
- * Resolves to the plan that `--profile` or `--bundle` names, from the named plans or `$PREAMP_HOME/plans/`;
+ * Resolves to the plan that `--profile` or `--bundle` names, from `$PREAMP_HOME/plans/` or the named plans;
  * undefined without them. @throws {UsageError} if it does not exist.
  */
 export async function readNamedPlan(
   args: Arguments,
   io: Io,
-  { plans, home }: Pick<Settings, "plans" | "home">,
+  { all_plans, plans, home }: Pick<Settings, "all_plans" | "plans" | "home">,
 ): Promise<InputText | undefined> {
-  if (args.has("profile") && args.has("bundle")) {
-    throw new UsageError("Cannot use --profile with --bundle: they name the same plan");
-  }
-  const flag = args.has("bundle") ? "bundle" : "profile";
-  const name = args.value(flag);
+  const name = profileOf(args);
   if (name === undefined) return undefined;
-  const folders = home ? [plans, new URL("plans/", home)] : [plans];
-  const collections = folders.map((folder) => new NamedPlans(folder));
-  for (const collection of collections) {
-    const file = await collection.find(name);
-    if (file) return { name: pathOf(file.base_url, io.cwd), url: new URL(file.base_url), text: file.text };
-  }
-  const names = (await Promise.all(collections.map((collection) => collection.names()))).flat();
-  const places = folders.map((folder) => pathOf(folder.href, io.cwd)).join(" or ");
-  const known = [...new Set(names)].sort();
+  const file = await all_plans.find(name);
+  if (file) return { name: pathOf(file.base_url, io.cwd), url: new URL(file.base_url), text: file.text };
+  const folders = [...plans ? [plans] : [], ...home ? [personalPlans(home)] : []];
+  const places = folders.map(({ url }) => pathOf(url.href, io.cwd)).join(" or ");
   throw new UsageError(
-    `Cannot use --${flag}: there is no plan named ${JSON.stringify(name)} in ${places}: ${
-      namesAdvice(name, known)
-    }`,
+    `Cannot use --${args.has("bundle") ? "bundle" : "profile"}: there is no plan named ${
+      JSON.stringify(name)
+    } in ${places}: ${namesAdvice(name, await all_plans.names())}`,
   );
 }
 

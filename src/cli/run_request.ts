@@ -29,6 +29,10 @@ export async function readRequest(args: Arguments, io: Io, settings: Settings): 
   const named = await readNamedPlan(args, io, settings);
   const plan = named || files.length > 0 ? await readPlans(files, io, named) : undefined;
   const prompt = await readPrompt(args, io, settings.policy.limits.max_body_bytes);
+  if (plan && files.length > 0) {
+    const { sayPlanOnce } = await import("./folder/said_plans.ts");
+    await sayPlanOnce(plan, io, { workspace: settings.workspace ?? io.cwd, env: settings.env });
+  }
   const request: RunRequest = {
     prompt,
     ...(plan ? { plan: plan.plan } : {}),

@@ -18,18 +18,27 @@ import { isFolderPath } from "../policy/setting_types.ts";
 import { errorMessage, hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describeStore, openStore, parseStoreName, type Store, type StoreName } from "../store/store.ts";
+import { NamedPlans, type PlanFolder } from "../app/named_plans.ts";
 import type { SourcesFile } from "../app/source_overrides.ts";
 import { adviceFor, type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { styleOf } from "./terminal/format.ts";
 import { filePath, homeOf, locate, readOptional } from "./paths.ts";
-import { sourceFilesOf } from "./source_files.ts";
+import { parseVariables } from "./folder/env_file.ts";
+import { type FolderUse, openFolder, type UsedFolder } from "./folder/folder.ts";
+import { SETTINGS_FILE, VARIABLES_FILE } from "./folder/folder_files.ts";
+import { userSources } from "./source_files.ts";
 import type { Io } from "./terminal/io.ts";
 
 /** The settings of a command. */
 export interface Settings {
   policy: Policy;
-  /** Folder of named plans, ending in a slash. */
-  plans: URL;
+  /** Folder of named plans: that of the settings; null: the command asked for none ({@link SettingsUse}). */
+  plans: PlanFolder | null;
+  /**
+   * Named plans, of that folder and of `plans/` in `home`. The person's own come before those of the folder
+   * in which the command is started, and after those of a folder that was named.
+   */
+  all_plans: NamedPlans;
   /** Folder of `--workspace` or the setting, ending in a slash; null: not set. */
   workspace: URL | null;
   /** `$PREAMP_HOME`, else `~/.preamp`, ending in a slash; null where there is no home folder. */
@@ -42,6 +51,10 @@ export interface Settings {
   store: StoreName | "auto" | "memory";
   /** The keys of `PREAMP_API_KEYS`. They are secrets. */
   api_keys: readonly string[];
+  /** Returns a variable of this process, else of a trusted `.env`: for keys, addresses and `${VAR}`. */
+  env(name: string): string | undefined;
+  /** What is used of the folder in which the command is started. */
+  folder: Pick<UsedFolder, "path" | "names" | "ignored">;
   /**
    * Warnings about variables that begin with `PREAMP_` and mean nothing to the command, or that may not be
    * read, so that neither disables a limit unnoticed.
@@ -64,22 +77,24 @@ const SHORT_VARIABLES: Readonly<Record<string, string>> = {
 };
 
 /** Variables that are not settings of `preamp.yaml`. */
-const OWN_VARIABLES = ["PREAMP_API_KEYS", "PREAMP_CONFIG", "PREAMP_HOME"];
+const OWN_VARIABLES = ["PREAMP_API_KEYS", "PREAMP_CONFIG", "PREAMP_HOME", "PREAMP_TRUST"];
 
 /** Variables that are not settings of `preamp.yaml`, and that only `preamp serve` reads. */
 const SERVE_VARIABLES = ["PREAMP_LOG_FORMAT", "PREAMP_NO_AUTH", "PREAMP_SECRET_KEY"];
 
 const MIN_SECRET_CHARS = 32;
 
-/** The settings file of a folder. */
-export const DEFAULT_CONFIG = "preamp.yaml";
-
 /** Returns the flag `--config` and the flags of settings in `short`. */
 export function settingFlags(short: readonly string[] = []): Flag[] {
   const settings: Flag[] = [
     { name: "host", value: "ADDRESS", help: "address to listen on, default 127.0.0.1" },
     { name: "port", value: "PORT", help: "port to listen on, default 8484; 0 takes a free one" },
-    { name: "plans", value: "FOLDER", help: "folder of named plans, default plans/" },
+    {
+      name: "plans",
+      value: "FOLDER",
+      many: true, // `deno task start` has one of its own
+      help: "folder of named plans, default plans/ of a folder that you trust; the last one counts",
+    },
     { name: "workspace", value: "FOLDER", help: "folder that ${WORKSPACE} in plans means, default this one" },
     {
       name: "model",
@@ -104,7 +119,7 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
       name: "config",
       short: "c",
       value: "FILE",
-      help: `settings file, default ${DEFAULT_CONFIG} if it exists`,
+      help: `settings file, default ${SETTINGS_FILE} of a folder that you trust`,
     },
     ...settings.filter(({ name }) => short.includes(name)),
   ];
@@ -135,26 +150,47 @@ ${settings.join("")}`;
 }
 
 /** Reads the settings of a command as {@link readSettings} does, and prints their warnings. */
-export async function reportedSettings(args: Arguments, io: Io): Promise<Settings> {
-  const settings = await readSettings(args, io);
+export async function reportedSettings(args: Arguments, io: Io, use?: SettingsUse): Promise<Settings> {
+  const settings = await readSettings(args, io, use);
+  printIgnored(settings, io);
   for (const warning of settings.warnings) io.err.write(`${styleOf(io.err).yellow("warning:")} ${warning}\n`);
   return settings;
+}
+
+/** Prints which files of the folder are ignored. This is not a warning: the run is as without them. */
+export function printIgnored(
+  { folder: { ignored } }: Pick<Settings, "folder">,
+  { err }: Pick<Io, "err">,
+): void {
+  if (ignored !== null) err.write(`${styleOf(err).yellow("note:")} ${ignored}\n`);
+}
+
+/** What a command uses besides the settings. */
+export interface SettingsUse {
+  /** Whether it is `preamp serve` or its like. Default false. */
+  serves?: boolean;
+  /** Whether it uses source overrides. Default false. */
+  sources?: boolean;
+  /** Whether it uses variables of `.env`. Default false. */
+  variables?: boolean;
+  /** Named plans that it uses. Default: none. */
+  plans?: FolderUse["plans"];
+  /** Whether it may ask a person at a terminal about the folder. Default true. */
+  asks?: boolean;
 }
 
 /**
  * Reads the settings of a command.
  *
- * @param options `serves`: the command is `preamp serve`.
  * @throws {UsageError} for an invalid flag or variable, or a missing settings file.
  * @throws {DocumentFailure} for an invalid settings file.
  */
 export async function readSettings(
   args: Arguments,
   io: Io,
-  { serves = false }: { serves?: boolean } = {},
+  { serves = false, sources = false, variables: reads_variables = false, plans = null, asks = true }:
+    SettingsUse = {},
 ): Promise<Settings> {
-  const reading = readConfig(args, io);
-  reading.catch(() => {}); // awaited below, unless a flag or a variable is invalid
   const flags = readLayer(({ path }) => {
     const short = SHORT_FLAGS[path];
     if (short === undefined || args.has(path)) return [`--${path}`, args.value(path)];
@@ -172,7 +208,21 @@ export async function readSettings(
       `Cannot use PREAMP_SECRET_KEY: it must have at least ${MIN_SECRET_CHARS} characters: try openssl rand -hex 32`,
     );
   }
-  const document = await reading;
+  const named = args.value("config") ?? (io.env("PREAMP_CONFIG") || undefined);
+  const names_plans = named !== undefined || Object.hasOwn(flags, "plans") ||
+    Object.hasOwn(variables, "plans");
+  const home = homeOf(io);
+  const personal = home && new NamedPlans([personalPlans(home)]);
+  const is_personal = plans !== null && plans !== "all" && await personal?.find(plans.name) != null;
+  const folder = await openFolder(io, {
+    settings: named === undefined,
+    variables: reads_variables,
+    sources,
+    plans: names_plans || is_personal ? null : plans,
+    asks,
+  });
+  const document = await readConfig(named, folder, io);
+  const of_file = await parseVariables(folder.variables ?? "");
   const policy = policyFromData(mergeAll([
     withInlineUrls(document.data, document.base),
     withInlineUrls(variables, io.cwd),
@@ -187,21 +237,37 @@ export async function readSettings(
     Boolean(io.env("PREAMP_RETENTION_LOG_DAYS"));
   const baseOf = (key: string) =>
     Object.hasOwn(flags, key) || Object.hasOwn(variables, key) ? io.cwd : document.base;
+  const named_plans = { url: locate(`${policy.plans.replace(/\/+$/, "")}/`, baseOf("plans")) };
   return {
     policy,
-    plans: locate(`${policy.plans.replace(/\/+$/, "")}/`, baseOf("plans")),
+    plans: plans === null ? null : names_plans ? named_plans : folder.plans,
+    all_plans: new NamedPlans([
+      ...plans !== null && names_plans ? [named_plans] : [],
+      ...home ? [personalPlans(home)] : [],
+      ...folder.plans ? [folder.plans] : [],
+    ]),
     workspace: await workspaceOf(policy.workspace, baseOf("workspace")),
     store: storeOf(policy.store, baseOf("store")),
-    home: homeOf(io),
-    sources: sourceFilesOf(io),
+    home,
+    sources: sources ? [...folder.sources ? [folder.sources] : [], ...userSources(io)] : [],
     api_keys,
+    env: (name) => io.env(name) ?? of_file.variables.get(name),
+    folder,
     warnings: [
+      ...of_file.refused.map((name) =>
+        `The variable ${name} of ${VARIABLES_FILE} is ignored: set it in the shell`
+      ),
       ...candidates ? unknownVariables(candidates, serves) : [SOME_UNREADABLE],
       ...renamed
         ? ["The setting retention.log_days is called retention.days now, and covers all content"]
         : [],
     ],
   };
+}
+
+/** Returns the folder of the person's own plans. */
+export function personalPlans(home: URL): PlanFolder {
+  return { url: new URL("plans/", home) };
 }
 
 /** Returns settings whose folders in `modules.inline` are URLs, those of `policies` included. */
@@ -264,15 +330,24 @@ function readLayer(read: (setting: OutsideSetting) => [name: string, text: strin
   return data;
 }
 
-async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; base: URL }> {
-  const named = args.value("config") ?? (io.env("PREAMP_CONFIG") || undefined);
-  const file = named ?? DEFAULT_CONFIG;
-  const url = locate(file, io.cwd);
-  const text = await readOptional(url, file);
-  if (text === undefined) {
-    if (named === undefined) return { data: {}, base: io.cwd };
-    throw new UsageError(`Cannot read the settings file ${JSON.stringify(file)}: there is no such file`);
+/** Reads the settings file that was named, or that of the folder if it is used. */
+async function readConfig(
+  named: string | undefined,
+  { settings }: UsedFolder,
+  io: Io,
+): Promise<{ data: JsonObject; base: URL }> {
+  if (named === undefined) {
+    return settings
+      ? await parseConfig(settings.text, SETTINGS_FILE, settings.url)
+      : { data: {}, base: io.cwd };
   }
+  const url = locate(named, io.cwd);
+  const text = await readOptional(url, named);
+  if (text !== undefined) return await parseConfig(text, named, url);
+  throw new UsageError(`Cannot read the settings file ${JSON.stringify(named)}: there is no such file`);
+}
+
+async function parseConfig(text: string, file: string, base: URL): Promise<{ data: JsonObject; base: URL }> {
   const [{ parseDocument }, { DocumentFailure }] = await Promise.all([
     import("../plan/parse/parse.ts"),
     import("./errors.ts"),
@@ -281,7 +356,7 @@ async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; 
     const what = `the settings file "${file}"`;
     const { data, locate } = await parseDocument(text, { label: what });
     policyFromData(data, { label: what, locate });
-    return { data, base: url };
+    return { data, base };
   } catch (error) {
     throw new DocumentFailure(file, error);
   }

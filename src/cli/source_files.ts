@@ -2,6 +2,8 @@
 import { formatOverrides, type Overrides, readOverrides, type SourcesFile } from "../app/source_overrides.ts";
 import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { inDocument } from "./errors.ts";
+import { changeSources } from "./folder/folder.ts";
+import { SOURCES_FILE } from "./folder/folder_files.ts";
 import { type Environment, homeOf, replaceFile } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
 
@@ -18,22 +20,25 @@ export interface NamedSources extends SourcesFile {
   scope: "project" | "user";
 }
 
+/** Returns the file with source overrides of this user; none without a home folder. */
+export function userSources(io: Environment): NamedSources[] {
+  const home = homeOf(io);
+  if (!home) return [];
+  return [{
+    scope: "user",
+    name: "sources.yaml of $PREAMP_HOME",
+    url: new URL("sources.yaml", home),
+    base_url: home,
+  }];
+}
+
 /**
- * Returns the files with source overrides that apply in this folder: `.preamp/sources.yaml` of the working
- * directory, and `$PREAMP_HOME/sources.yaml` if there is a home folder.
+ * Returns the files with source overrides of this folder and of this user, whether they are used or not, for
+ * the commands that display and change them.
  */
 export function sourceFilesOf(io: Environment): NamedSources[] {
-  const file = (scope: NamedSources["scope"], name: string, path: string, base_url: URL): NamedSources => ({
-    scope,
-    name,
-    url: new URL(path, base_url),
-    base_url,
-  });
-  const home = homeOf(io);
-  return [
-    file("project", ".preamp/sources.yaml", ".preamp/sources.yaml", io.cwd),
-    ...(home ? [file("user", "sources.yaml of $PREAMP_HOME", "sources.yaml", home)] : []),
-  ];
+  const url = new URL(SOURCES_FILE, io.cwd);
+  return [{ scope: "project", name: SOURCES_FILE, url, base_url: io.cwd }, ...userSources(io)];
 }
 
 /** Returns the file that a command changes. @throws {UsageError} if there is no home folder. */
@@ -49,13 +54,20 @@ export async function readSources(file: NamedSources): Promise<Overrides> {
   return await inDocument(file.name, readOverrides(file, file.name));
 }
 
-/** Replaces the overrides of a file. @throws {UsageError} when it cannot be written. */
+/**
+ * Replaces the overrides of a file. Resolves to a note if they are not used, because the folder's file was
+ * not trusted before. @throws {UsageError} when it cannot be written.
+ */
 export async function writeSources(
-  { url, name }: NamedSources,
+  { url, name, scope }: NamedSources,
   sources: Record<string, string>,
-): Promise<void> {
-  const text = formatOverrides(sources);
-  await replaceFile(url, text, name);
+  io: Io,
+): Promise<string> {
+  const write = () => replaceFile(url, formatOverrides(sources), name);
+  if (scope === "user") return await write().then(() => "");
+  return await changeSources(io, write)
+    ? ""
+    : `${name} has other overrides and is not trusted: preamp trust shows what they do, and uses them\n`;
 }
 
 /** Returns the text of each override by module id. */

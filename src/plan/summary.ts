@@ -43,6 +43,17 @@ export function summaryText({ prompts_to, may, asks }: Omit<PlanSummary, "text">
   ].join("; ");
 }
 
+/** Returns permissions whose paths in a folder are relative to it. `folder` ends in a slash. */
+export function permissionsNear(may: Permissions, folder: string): Permissions {
+  const near = (path: string) =>
+    `${path}/` === folder ? "." : path.startsWith(folder) ? `./${path.slice(folder.length)}` : path;
+  return {
+    ...may,
+    ...Array.isArray(may.read) && { read: may.read.map(near) },
+    ...Array.isArray(may.write) && { write: may.write.map(near) },
+  };
+}
+
 function asksText(asks: PlanSummary["asks"]): string {
   if (asks === null || asks.length === 0) return asks === null ? "never asks" : "denies instead of asking";
   return `asks before ${listed(asks)} (${

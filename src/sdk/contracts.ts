@@ -128,6 +128,11 @@ export interface Module {
    * server, for the lock of a plan.
    */
   pins?(config: JsonObject, permissions: GrantedPermissions): Promise<Record<string, PinnedTools>>;
+  /**
+   * Optional, of a module in the program: resolves to what it finds in the granted folders by itself and
+   * gives to the model, such as `skill release`. `preamp chat` names it at its start.
+   */
+  finds?(config: JsonObject, permissions: GrantedPermissions): Promise<readonly string[]>;
 }
 
 /** A server that a module gets its tools from. */

@@ -23,7 +23,10 @@ const isFolder = (value: unknown) => value instanceof URL && value.pathname.ends
 const CHECKS: Readonly<Record<string, Check>> = {
   policy: ["a policy, such as policyFromData({ limits: {} })", isPolicy],
   store: ["a store, such as openStore() returns", isStore],
-  plans: ["a URL that ends in a slash", isFolder],
+  plans: [
+    "a URL that ends in a slash",
+    (value) => isFolder(value) || isObject(value) && isFunction(value.find),
+  ],
   workspace: ["a URL that ends in a slash", isFolder],
   home: ["a URL that ends in a slash", isFolder],
   modules: ["an object with a module for each id", isObject],

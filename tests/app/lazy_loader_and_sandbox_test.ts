@@ -76,7 +76,7 @@ Deno.test("a plan of built-in modules runs without a loader", async () => {
   const { loading, made } = countedLoading();
   const plans = new Plans({
     policy: defaultPolicy(),
-    named: new NamedPlans(null),
+    named: new NamedPlans([]),
     modules: createModuleTable(),
     env: () => undefined,
     loading,

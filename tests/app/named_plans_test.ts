@@ -6,7 +6,7 @@ import { refusal } from "../support/plans.ts";
 Deno.test("get() of an unknown plan suggests the nearest name", async () => {
   const folder = await Deno.makeTempDir();
   await Deno.writeTextFile(`${folder}/support.yaml`, "");
-  const plans = new NamedPlans(new URL(`file://${folder}/`));
+  const plans = new NamedPlans([{ url: new URL(`file://${folder}/`) }]);
   const near = await refusal(() => plans.get("suport"));
   assertEquals([near.code, near.message], [
     "not_found",
@@ -22,7 +22,7 @@ Deno.test("get() of an unknown plan suggests the nearest name", async () => {
 Deno.test("a file in place of the folder has no plans", async () => {
   await using folder = await temporaryFolder();
   await Deno.writeTextFile(`${folder.path}/plan.yaml`, "a: 1");
-  const plans = new NamedPlans(new URL(`file://${folder.path}/plan.yaml/`));
+  const plans = new NamedPlans([{ url: new URL(`file://${folder.path}/plan.yaml/`) }]);
   assertEquals([await plans.names(), await plans.find("default")], [[], null]);
 });
 
@@ -30,7 +30,7 @@ Deno.test("find() reads a plan again whose size changed, also at the same time o
   await using folder = await temporaryFolder();
   const url = new URL(`file://${folder.path}/`);
   const file = new URL("support.yaml", url);
-  const plans = new NamedPlans(url);
+  const plans = new NamedPlans([{ url }]);
   const texts = [];
   for (const text of ["a: 1", "a: 12"]) {
     await Deno.writeTextFile(file, text);

@@ -18,7 +18,7 @@ async function openTwice(plan: JsonObject, spec: (specs: ModuleSpec[]) => Module
   const policy = defaultPolicy();
   const plans = new Plans({
     policy,
-    named: new NamedPlans(null),
+    named: new NamedPlans([]),
     modules: createModuleTable({ "tool-own": { mount: () => Promise.resolve() } }),
     env: (name) => variables[name],
     loading: new LazyLoader({ cache_dir: null }),

@@ -20,7 +20,11 @@ for (const [name, text] of Object.entries(FILES)) await Deno.writeTextFile(`${fo
 globalThis.addEventListener("unload", () => Deno.removeSync(folder, { recursive: true }));
 
 async function run(args: readonly string[], stdin = ""): Promise<FakeIo & { code: number }> {
-  const io = fakeIo({ cwd: new URL(`file://${folder}/`), env: { PREAMP_HOME: `${folder}/home` }, stdin });
+  const io = fakeIo({
+    cwd: new URL(`file://${folder}/`),
+    env: { PREAMP_HOME: `${folder}/home`, PREAMP_TRUST: "1" },
+    stdin,
+  });
   const code = await cli(args, io);
   return Object.defineProperties(io, { code: { value: code } }) as FakeIo & { code: number }; // just defined
 }
@@ -34,6 +38,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "config reference": null,
   "config check": ["preamp.yaml"],
   "run": ["-p", "base.yaml", "hi"],
+  "trust": ["."],
   "init": ["project"],
   "sessions": [],
   "runs": [],
@@ -168,7 +173,7 @@ Deno.test("module new maps every entry point of the SDK", async () => {
 
 Deno.test("a text on stdin that is not UTF-8 is wrong usage, and no bug", async () => {
   for (const args of [["plan", "check", "-"], ["config", "check", "-"], ["replay", "-"], ["run", "-"]]) {
-    const io = fakeIo({ cwd: new URL(`file://${folder}/`) });
+    const io = fakeIo({ cwd: new URL(`file://${folder}/`), env: { PREAMP_TRUST: "1" } });
     const text = () => Promise.reject(new TypeError("The encoded data is not valid"));
     const code = await cli(args, { ...io, in: { ...io.in, text } });
     assertEquals([code, io.stderr.split("\n")[0]], [

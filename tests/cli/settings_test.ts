@@ -14,7 +14,9 @@ function read(words: readonly string[], env: Record<string, string> = {}) {
 }
 
 Deno.test("readSettings() returns the default policy without flags and variables", async () => {
-  const { policy, plans, api_keys, warnings } = await read([]);
+  const io = fakeIo({ cwd: EMPTY });
+  const settings = await readSettings(readArguments([], FLAGS), io, { plans: "all" });
+  const { policy, plans, api_keys, warnings } = settings;
   assertEquals([policy.store, policy.listen.host, policy.listen.port, api_keys, warnings], [
     "auto",
     "127.0.0.1",
@@ -22,7 +24,7 @@ Deno.test("readSettings() returns the default policy without flags and variables
     [],
     [],
   ]);
-  assertEquals(plans.href, new URL("plans/", EMPTY).href);
+  assertEquals(plans?.url.href, new URL("plans/", EMPTY).href);
 });
 
 Deno.test("readSettings() prefers flags to variables, and short names of variables to long ones", async () => {

@@ -4,7 +4,7 @@
  */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { readPage } from "./page.ts";
-import { startServer } from "./program.ts";
+import { ROOT, startServer } from "./program.ts";
 import { shell, startShell } from "./shell.ts";
 
 interface WireEntry {
@@ -33,7 +33,7 @@ function entriesOf(stream: string): WireEntry[] {
 }
 
 Deno.test("src/docs/quickstart.md shows the whole loop: streaming, parallel tools, an approval, a steering message, a sub-agent, a limit, an equal replay", async () => {
-  await using server = await startServer();
+  await using server = await startServer(["--plans", `${ROOT}plans/`]);
   const [run, answer, replay] = await commands(server.url);
   const env = { KEY: server.key };
   const streaming = await startShell(run, { env });

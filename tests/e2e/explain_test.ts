@@ -78,7 +78,10 @@ Deno.test("POST /v1/plans/explain answers while a server runs, and refuses what 
         },
       }),
     );
-    await using program = await startServer([], { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } });
+    await using program = await startServer(["--config", "preamp.yaml"], {
+      cwd: folder,
+      env: { PREAMP_HOME: `${folder}/home` },
+    });
     const plan = planOfFive(server.url);
     const explained = await program.post("/v1/plans/explain", { plan });
     assertEquals(explained.status, 200);

@@ -216,6 +216,6 @@ Deno.test("the policy for callers is one that the server takes", async () => {
   await using temporary = await temporaryFolder();
   const folder = temporary.path;
   await Deno.writeTextFile(`${folder}/preamp.yaml`, PINNED.blocks("yaml")[2]!);
-  await using server = await startServer([], { cwd: folder });
+  await using server = await startServer(["--config", "preamp.yaml"], { cwd: folder });
   assertEquals((await server.get("/readyz")).body.ok, true);
 });

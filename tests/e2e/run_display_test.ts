@@ -78,7 +78,7 @@ for (const [name, text] of Object.entries(FILES)) {
 }
 globalThis.addEventListener("unload", () => Deno.removeSync(folder, { recursive: true }));
 
-const ENV = { PREAMP_HOME: `${folder}/home` };
+const ENV = { PREAMP_HOME: `${folder}/home`, PREAMP_TRUST: "1" };
 const run = (...args: string[]): Promise<Result> =>
   runCommand(["run", ...args], { cwd: folder, env: ENV, stdin: "" });
 

@@ -61,7 +61,7 @@ Deno.test("run without a plan is the plan named default, else the demo", async (
   assertStringIncludes(JSON.stringify(JSON.parse(demo.stdout).isolation), "tool-todo");
   await Deno.mkdir(`${folder}/plans`);
   await Deno.copyFile("plans/minimal.yaml", `${folder}/plans/default.yaml`);
-  const named = await runCommand(["run", "hi"], { cwd: folder });
+  const named = await runCommand(["run", "hi"], { cwd: folder, env: { PREAMP_TRUST: "1" } });
   assertEquals(named.stdout, "Hello from the smallest plan.\n");
 });
 
@@ -236,7 +236,7 @@ Deno.test("module list, help and --version write to stdout and exit 0", async ()
   assertMatch(version.stdout, /^preamp \d+\.\d+\.\d+ \(deno /);
 });
 
-Deno.test("run reads .env of the folder, which overrides no variable and may not change how programs start", async () => {
+Deno.test("run reads .env of a trusted folder, which overrides no variable and may not change how programs start", async () => {
   await using folder = await temporaryFolder();
   const plan =
     `${SESSION}providers: [{module: provider-mock, config: {response: "${"${GREETING} ${NAME}"}"}}]\n`;
@@ -245,10 +245,9 @@ Deno.test("run reads .env of the folder, which overrides no variable and may not
     `${folder.path}/.env`,
     'GREETING="Hey" # a comment\nNAME=Grace\nLD_PRELOAD=./x.so\n',
   );
-  const { code, stdout, stderr } = await runProgram(["run", "-p", "plan.yaml", "hi"], {
-    cwd: folder.path,
-    env: { NAME: "Ada" },
-  });
+  const options = { cwd: folder.path, env: { NAME: "Ada", PREAMP_HOME: `${folder.path}/home` } };
+  assertEquals((await runCommand(["trust"], options)).code, 0);
+  const { code, stdout, stderr } = await runProgram(["run", "-p", "plan.yaml", "hi"], options);
   assertEquals([code, stdout], [0, "Hey Ada\n"], stderr);
   assertStringIncludes(stderr, "warning: The variable LD_PRELOAD of .env is ignored: set it in the shell");
 });

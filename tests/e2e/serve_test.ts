@@ -154,7 +154,8 @@ Deno.test("serve names the wrong flag, variable or line of preamp.yaml, and appl
     `${folder}/preamp.yaml`,
     "limits:\n  max_iterations: 7\n  max_tool_calls: 8\n  max_duration_s: 9\n",
   );
-  const env = { PREAMP_LIMITS_MAX_TOOL_CALLS: "18", PREAMP_LIMITS_MAX_DURATION_S: "19" };
+  const trusted = { PREAMP_TRUST: "1" };
+  const env = { ...trusted, PREAMP_LIMITS_MAX_TOOL_CALLS: "18", PREAMP_LIMITS_MAX_DURATION_S: "19" };
   {
     await using server = await startServer(["--limits.max_duration_s", "29"], { cwd: folder, env });
     const { body } = await server.post("/v1/runs", { prompt: "hi", plan: PLAN });
@@ -168,7 +169,7 @@ Deno.test("serve names the wrong flag, variable or line of preamp.yaml, and appl
   assertEquals(variable.code, 2);
   assertStringIncludes(variable.stderr, "PREAMP_LIMITS_MAX_TOOL_CALLS");
   await Deno.writeTextFile(`${folder}/preamp.yaml`, "limits:\n  max_iteration: 7\n");
-  const document = await runCommand(["serve"], { cwd: folder });
+  const document = await runCommand(["serve"], { cwd: folder, env: trusted });
   assertEquals(document.code, 3);
   assertStringIncludes(document.stderr, "preamp.yaml:2:");
 });

@@ -110,6 +110,9 @@ Deno.test("a broken file of sources is named with line and column, and nothing r
   await using at = await place();
   await Deno.mkdir(`${at.folder}/.preamp`);
   await at.write(".preamp/sources.yaml", "sources:\n  tool-x: [1]\n");
+  const untrusted = await at.run("run", "-p", "plan.yaml", "What is 6 × 7?");
+  assertEquals(untrusted.code, 0, untrusted.stderr);
+  assertEquals((await at.run("trust")).code, 0);
   const ran = await at.run("run", "-p", "plan.yaml", "What is 6 × 7?");
   assertEquals([ran.code, ran.stdout], [3, ""]);
   assertStringIncludes(ran.stderr, ".preamp/sources.yaml:2:");

@@ -79,7 +79,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
   const loading = new LazyLoader({ cache_dir: null });
   const plans = new Plans({
     policy,
-    named: new NamedPlans(null),
+    named: new NamedPlans([]),
     modules: createModuleTable(),
     env: () => undefined,
     loading,

@@ -9,11 +9,12 @@ import type { JsonObject } from "../../sdk/json.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
 import { type Command, TERMINAL } from "../commands.ts";
 import { DocumentFailure, EXIT } from "../errors.ts";
-import { loadEnvFile } from "../env_file.ts";
+import { sayPlanOnce } from "../folder/said_plans.ts";
 import { filePath } from "../paths.ts";
 import { MODEL_FLAG, PLAN_FLAG, readPlans } from "../plan_files.ts";
-import { openSettingsStore, readSettings, type Settings, withSettings } from "../settings.ts";
+import { openSettingsStore, printIgnored, readSettings, type Settings, withSettings } from "../settings.ts";
 import type { Io } from "../terminal/io.ts";
+import { listText } from "../terminal/format.ts";
 import { messageText } from "../terminal/progress_lines.ts";
 import { Chat } from "./chat.ts";
 import type { ChatPlan } from "./conversation.ts";
@@ -44,7 +45,8 @@ runs on the first provider whose key is set, else on a running Ollama.
 
 A line that is typed while the agent works is read before its next step. Ctrl-C stops the answer, twice leaves. A line
 that ends with \\ continues in the next one. /help lists the commands, such as /cost, /model and /sessions. Messages are
-kept in chat_history in $PREAMP_HOME, conversations in the store.
+kept in chat_history in $PREAMP_HOME, conversations in the store. Files of this folder that act without being named
+(preamp.yaml, .env, .preamp/sources.yaml) are used once you trust it; see preamp help trust.
 
 In a pipe each line is a message; calls that need an approval are denied, because no one can be asked.
 
@@ -58,10 +60,10 @@ In a pipe each line is a message; calls that need an approval are denied, becaus
 };
 
 async function run(args: Arguments, io: Io): Promise<number> {
-  const ignored = await loadEnvFile(io);
-  const settings = await readSettings(args, io);
+  const settings = await readSettings(args, io, { sources: true, variables: true });
+  printIgnored(settings, io);
   const view = new ChatView(io);
-  for (const text of [...ignored, ...settings.warnings]) view.warn(text);
+  for (const text of settings.warnings) view.warn(text);
   await using demo = args.has("demo") ? await openDemo(args) : null;
   const { store, warning } = demo ? { warning: null } : await openSettingsStore(settings, true);
   if (warning !== null) view.warn(warning);
@@ -69,7 +71,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   await using runtime = createRuntime({
     ...(store ? { store } : {}),
     policy: withPatience(settings.policy),
-    plans: settings.plans,
+    env: settings.env,
     home: settings.home,
     workspace,
     sources: settings.sources,
@@ -90,6 +92,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     : await planOf(args, io, settings, session);
   if (begun === null) return EXIT.failed;
   await checkPlan(begun.plan, args, runtime);
+  const found = await foundIn(begun.plan, runtime);
   const input = await openInput(io, settings, view);
   if (input.asks) {
     const folder = filePath(workspace).replace(/(.)\/$/, "$1");
@@ -97,8 +100,11 @@ async function run(args: Arguments, io: Io): Promise<number> {
     const about = demo ? TOUR : begun.is_coder ? CODER : "";
     view.wrap(`${about} /help lists commands and keys, Ctrl-D leaves.`.trimStart());
   }
+  const uses = [...demo ? [] : settings.folder.names, ...found].map(messageText);
+  if (uses.length > 0) view.wrap(`Of this folder it uses ${listText(uses)}.`);
   return await new Chat({
     io,
+    env: settings.env,
     runtime,
     input,
     view,
@@ -140,7 +146,7 @@ async function openDemo(args: Arguments): Promise<Demo> {
 async function planOf(
   args: Arguments,
   io: Io,
-  { policy }: Settings,
+  { policy, workspace, env }: Settings,
   session: NamedSession | null,
 ): Promise<{ plan: ChatPlan; title: string; is_coder: boolean } | null> {
   const named = args.value("model");
@@ -148,12 +154,14 @@ async function planOf(
   const files = args.all("plan");
   if (files.includes("-")) throw new UsageError("Cannot read the plan from stdin: chat reads messages there");
   if (files.length > 0) {
-    const { plan, base_url, name } = await readPlans(files, io);
+    const read = await readPlans(files, io);
+    const { plan, base_url, name } = read;
+    await sayPlanOnce(read, io, { workspace: workspace ?? io.cwd, env });
     return { plan: { plan, base_url, ...chosen }, title: name, is_coder: false };
   }
   if (session) return { plan: chosen, title: `${session.name}, continued`, is_coder: false };
   const model = named ?? (policy.model || undefined);
-  const found = model === undefined ? await findModel(io.env) : { model, reason: null };
+  const found = model === undefined ? await findModel(env) : { model, reason: null };
   if ("model" in found) {
     const { text, url } = await readCoderPlan();
     const title = found.reason === null ? found.model : `${found.model} (${found.reason})`;
@@ -182,6 +190,16 @@ async function sessionOf(
     throw new UsageError(`Cannot continue session ${JSON.stringify(text)}: it is not stored`);
   }
   return { session: null, name: text };
+}
+
+/**
+ * Resolves to what the plan finds in the folder by itself. A continued session has a stored plan, for which
+ * this is empty.
+ */
+async function foundIn({ plan, base_url }: ChatPlan, runtime: Runtime): Promise<string[]> {
+  if (plan === undefined) return [];
+  const place = base_url === undefined ? {} : { base_url };
+  return await runtime.plans.finds({ plan }, TERMINAL, place).catch(() => []); // the run reports it
 }
 
 /** @throws {DocumentFailure} for an invalid plan, before the first message is typed. */

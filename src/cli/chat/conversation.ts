@@ -13,6 +13,8 @@ export interface ChatPlan extends Pick<RunRequest, "plan" | "model"> {
 /** Collaborators and options of a conversation. */
 export interface ChatOptions {
   readonly io: Io;
+  /** Returns a variable with the key or the address of a vendor. */
+  readonly env: Io["env"];
   readonly runtime: Runtime;
   readonly input: PersonInput;
   readonly view: ChatView;

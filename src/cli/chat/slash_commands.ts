@@ -93,7 +93,7 @@ async function model(chat: Conversation, argument: string): Promise<void> {
   const { options: { input, view } } = chat;
   let chosen: string | null = argument;
   if (argument === "") {
-    const models = await modelsAtHand(chat.options.io.env);
+    const models = await modelsAtHand(chat.options.env);
     if (models.length === 0) {
       return view.say(
         "No key is set and no local server runs: preamp provider list shows the variables of the keys.",

@@ -31,8 +31,8 @@ async function describeHost(settings: Settings, { env }: Io): Promise<SystemRepo
     store: undefined,
     warning: errorMessage(error),
   }));
-  const { policy, plans, home } = settings;
-  await using runtime = createRuntime({ policy, plans, home, env, ...(store ? { store } : {}) });
+  const { policy, home } = settings;
+  await using runtime = createRuntime({ policy, home, env, ...(store ? { store } : {}) });
   const report = await runtime.system();
   return warning === null ? report : { ...report, ok: false, warnings: [warning, ...report.warnings] };
 }

@@ -32,7 +32,7 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
   if (name === undefined || more.length > 0) {
     throw new UsageError(`Cannot replay: name one file, not ${args.rest.length}`);
   }
-  const { policy, home, sources } = await reportedSettings(args, io);
+  const { policy, home, sources } = await reportedSettings(args, io, { sources: true });
   const input = await readInput(name, io);
   const recording = readRecording(input);
   await using runtime = createRuntime({ policy, home, sources });

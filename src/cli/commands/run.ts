@@ -2,7 +2,6 @@
  * `preamp run`: runs a prompt in this process. Progress and questions go to stderr, the answer or JSON to
  * stdout.
  */
-import { NamedPlans } from "../../app/named_plans.ts";
 import { createRuntime } from "../../app/runtime.ts";
 import type { Runtime } from "../../app/types.ts";
 import type { Entry } from "../../kernel/host.ts";
@@ -16,12 +15,11 @@ import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { AnswerWriter } from "../terminal/answer_writer.ts";
 import { type Arguments, formatFlags, formatOf, UsageError } from "../arguments.ts";
 import { type Command, TERMINAL } from "../commands.ts";
-import { loadEnvFile } from "../env_file.ts";
 import { DocumentFailure, EXIT, exitOfStatus } from "../errors.ts";
-import { MODEL_FLAG, PLAN_FLAG } from "../plan_files.ts";
+import { MODEL_FLAG, PLAN_FLAG, profileOf } from "../plan_files.ts";
 import { type LocalRunRequest, readRequest, STDIN_FLAG } from "../run_request.ts";
 import { continuation, openRunStore, sessionOf } from "../run_session.ts";
-import { readSettings, type Settings, withSettings } from "../settings.ts";
+import { printIgnored, readSettings, type Settings, type SettingsUse, withSettings } from "../settings.ts";
 import { LineInput } from "../terminal/line_input.ts";
 import { type Ask, questionsOf } from "../terminal/questions.ts";
 import { jsonText, shellWord, styleOf } from "../terminal/format.ts";
@@ -33,11 +31,11 @@ import { messageText, summaryLine } from "../terminal/progress_lines.ts";
 export const command: Command = {
   usage: 'run [flags] ["prompt"]',
   summary:
-    "Runs a prompt in this process. The default prompt is stdin, the default plan plans/default.yaml, else a demo agent.",
+    "Runs a prompt in this process. The default prompt is stdin, the default plan the one named default, else a demo agent.",
   flags: withSettings([
     MODEL_FLAG,
     PLAN_FLAG,
-    { name: "profile", value: "NAME", help: "name of a plan in plans/ or $PREAMP_HOME/plans/" },
+    { name: "profile", value: "NAME", help: "name of a plan in $PREAMP_HOME/plans/ or plans/" },
     { name: "bundle", value: "NAME", help: "the same as --profile" },
     { name: "limit", value: "NAME=VALUE", many: true, help: "lower a limit, such as max_cost_usd=0.10" },
     {
@@ -73,7 +71,8 @@ arrived of it stays in the conversation and counts as usage. A running tool ends
 once. The next one ends the process. The exit code is 130.
 Each setting of preamp.yaml is also a flag, such as --limits.tool_timeout_s 5; preamp help serve lists them.
 
-Variables of .env in this folder count where they are not set otherwise.
+Named plans are those of $PREAMP_HOME/plans/, then those of plans/ in this folder. Files of this folder that act without
+being named (preamp.yaml, .env, plans/, .preamp/sources.yaml) are used once you trust it; see preamp help trust.
 -m runs the demo agent, or the plan of -p or --profile, on a model; the key is in the variable that preamp provider list
 shows. PREAMP_MODEL is the model of runs without a plan.
 
@@ -92,8 +91,8 @@ const STORE_END_MS = 5_000;
 
 async function run(args: Arguments, io: Io): Promise<number> {
   const format = formatOf(args);
-  const ignored = await loadEnvFile(io);
-  const settings = await readSettings(args, io);
+  const settings = await readSettings(args, io, { sources: true, variables: true, plans: plansUse(args) });
+  printIgnored(settings, io);
   const local = await readRequest(args, io, settings);
   const input = new LineInput(io, io.err);
   const is_demo = await isDemo(args, local, settings);
@@ -102,14 +101,15 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const display = createDisplay(io, format === "text");
   const { progress, answer, warnings } = display;
   const printError = (text: string) => io.err.write(`${style.red("error:")} ${text}\n`);
-  for (const text of [...ignored, ...settings.warnings]) warnings.add(text);
+  for (const text of settings.warnings) warnings.add(text);
   const { store, warning } = await openRunStore(args, settings);
   if (warning !== null) warnings.add(warning);
   const failure_places = new Map<unknown, string>();
   const runtime = createRuntime({
     ...(store ? { store } : {}),
     policy: settings.policy,
-    plans: settings.plans,
+    plans: settings.all_plans,
+    env: settings.env,
     home: settings.home,
     workspace: settings.workspace ?? io.cwd,
     sources: settings.sources,
@@ -276,10 +276,25 @@ class Warnings {
 type AllowedBy = (approval: Approval) => string | undefined;
 
 /** Returns whether a run begins with the demo plan, which must answer without a terminal too. */
-async function isDemo(args: Arguments, { request }: LocalRunRequest, { plans }: Settings): Promise<boolean> {
-  const continues = args.has("session") && args.value("session") !== "new";
-  if (request.plan !== undefined || continues) return false;
-  return request.model !== undefined || await new NamedPlans(plans).find("default") === null;
+async function isDemo(
+  args: Arguments,
+  { request }: LocalRunRequest,
+  { all_plans }: Settings,
+): Promise<boolean> {
+  if (request.plan !== undefined || continues(args)) return false;
+  return request.model !== undefined || await all_plans.find("default") === null;
+}
+
+/** Returns whether the run continues a session, with its plan unless there is another. */
+function continues(args: Arguments): boolean {
+  return args.has("session") && args.value("session") !== "new";
+}
+
+/** Returns the named plan that a run uses: the one that the command line names, or `default`. */
+function plansUse(args: Arguments): NonNullable<SettingsUse["plans"]> | null {
+  const has_other = args.has("plan") || args.has("model") || continues(args);
+  const name = profileOf(args) ?? (has_other ? undefined : "default");
+  return name === undefined ? null : { name };
 }
 
 /** Reads `--yes` and `--allow`. @throws {UsageError} for an invalid rule. */

@@ -17,6 +17,7 @@ import { type Command, TERMINAL } from "../commands.ts";
 import { EXIT } from "../errors.ts";
 import { createLog, type Log, LOG_FORMATS, type LogFormat, logStrayOutput } from "../log.ts";
 import { openSettingsStore, readSettings, type Settings, settingsHelp, withSettings } from "../settings.ts";
+import { flagVariable } from "../paths.ts";
 import type { Io } from "../terminal/io.ts";
 
 export const command: Command = {
@@ -39,17 +40,18 @@ export const command: Command = {
 const END_MS = 4_800;
 
 async function run(args: Arguments, io: Io): Promise<number> {
-  const settings = await readSettings(args, io, { serves: true });
+  const settings = await readSettings(args, io, { serves: true, sources: true, plans: "all" });
   const format = logFormat(args, io);
   const auth = authOf(args, io, settings);
   const key = auth.kind === "generated" ? auth.key : undefined;
   const own = key === undefined ? [] : [key];
   const secrets = processRedactor([...settings.api_keys, ...own, ...vendorKeys(io.env)]);
   const log = createLog(format, io.err, secrets);
-  for (const message of settings.warnings) log.note("warning", "settings", { message });
+  logSettings(settings, log);
   const { policy } = settings;
+  const plans = new NamedPlans(settings.plans ? [settings.plans] : []);
   const [options] = await Promise.all([
-    serverOptions(settings, secrets, log),
+    serverOptions(settings, plans, secrets, log),
     import("../../app/create_services.ts"), // loaded while the store is opened by its worker
   ]);
   const preamp = createPreamp({
@@ -61,17 +63,32 @@ async function run(args: Arguments, io: Io): Promise<number> {
   });
   const signal = stopSignal(io, () => log.note("info", "stopping", {}));
   logStrayOutput(log);
-  return await listen(preamp, settings, { auth, store: options.store?.kind ?? "memory" }, io, log, signal);
+  const facts = { auth, plans, store: options.store?.kind ?? "memory" };
+  return await listen(preamp, settings, facts, io, log, signal);
+}
+
+/** Logs the warnings of the settings, and which files of the folder are ignored. */
+export function logSettings({ warnings, folder: { ignored } }: Settings, log: Log): void {
+  if (ignored !== null) log.note("warning", "folder", { message: ignored });
+  for (const message of warnings) log.note("warning", "settings", { message });
 }
 
 /**
  * Opens the store and returns the options of every server of this process, under `preamp serve` and
- * `deno serve`. `secrets` are redacted everywhere.
+ * `deno serve`.
+ *
+ * @param plans The named plans.
+ * @param secrets They are redacted everywhere.
  *
  * @throws {UsageError} when the store cannot be opened.
  */
-export async function serverOptions(settings: Settings, secrets: Redactor, log: Log): Promise<PreampOptions> {
-  const { policy, plans, home, workspace, sources } = settings;
+export async function serverOptions(
+  settings: Settings,
+  plans: NamedPlans,
+  secrets: Redactor,
+  log: Log,
+): Promise<PreampOptions> {
+  const { policy, home, workspace, sources } = settings;
   checkModel(policy.model, log);
   const started_ms = performance.now();
   const { store, warning } = await openSettingsStore(settings, true, true);
@@ -95,14 +112,14 @@ export async function serverOptions(settings: Settings, secrets: Redactor, log: 
 
 async function listen(
   preamp: Preamp,
-  { policy, plans }: Settings,
-  { auth, store }: { auth: StartupBanner["auth"]; store: string },
+  { policy, plans: folder }: Settings,
+  { auth, plans, store }: { auth: StartupBanner["auth"]; plans: NamedPlans; store: string },
   io: Io,
   log: Log,
   signal: AbortSignal,
 ): Promise<number> {
   const { host, port } = policy.listen;
-  await checkPlansFolder(policy.plans, plans, log);
+  await checkPlansFolder(policy.plans, folder?.url ?? null, log);
   const banner = { auth, demo: await isDemo(plans, log), page: policy.page };
   try {
     const served = serve({
@@ -151,8 +168,8 @@ async function checkPlansFolder(name: string, folder: URL | null, log: Log): Pro
 }
 
 /** Warns of each named plan that cannot run, after the server listens. */
-async function warnOfBrokenPlans(plans: Runtime["plans"], folder: URL | null, log: Log): Promise<void> {
-  const names = await new NamedPlans(folder).names().catch(() => []); // isDemo has reported it
+async function warnOfBrokenPlans(plans: Runtime["plans"], named: NamedPlans, log: Log): Promise<void> {
+  const names = await named.names().catch(() => []); // isDemo has reported it
   for (const name of names) {
     try {
       const { errors: [first] } = await plans.check({ plan_ref: name }, TERMINAL);
@@ -164,9 +181,9 @@ async function warnOfBrokenPlans(plans: Runtime["plans"], folder: URL | null, lo
 }
 
 /** Returns whether a request without a plan gets the built-in demo: whether no plan is named `default`. */
-async function isDemo(plans: URL | null, log: Log): Promise<boolean> {
+async function isDemo(named: NamedPlans, log: Log): Promise<boolean> {
   try {
-    return await new NamedPlans(plans).find("default") === null;
+    return await named.find("default") === null;
   } catch (error) {
     log.note("warning", "plans", { message: errorMessage(error) });
     return false;
@@ -218,13 +235,6 @@ function authOf(args: Arguments, io: Io, { policy }: Settings): StartupBanner["a
   throw new UsageError(
     `Cannot serve on ${host}: an address beyond loopback needs keys; set PREAMP_API_KEYS, or auth.keys in preamp.yaml`,
   );
-}
-
-function flagVariable(io: Io, name: string): boolean {
-  const value = io.env(name) ?? "";
-  if (value === "" || value === "0" || value === "false") return false;
-  if (value === "1" || value === "true") return true;
-  throw new UsageError(`Cannot use ${name}: must be 1 or 0, but is ${JSON.stringify(value)}`);
 }
 
 /** Returns whether an address is reachable from this machine only. */

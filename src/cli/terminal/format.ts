@@ -35,6 +35,17 @@ export function jsonText(answer: unknown, { terminal }: Pick<Output, "terminal">
   return `${JSON.stringify(answer, null, terminal ? 2 : 0)}\n`;
 }
 
+/** Most names of {@link listText}. */
+const MAX_NAMES = 8;
+
+/** Returns `a, b and c`; of many names the first ones and their number. */
+export function listText(names: readonly string[]): string {
+  const shown = names.slice(0, MAX_NAMES);
+  const more = names.length - shown.length;
+  const words = more > 0 ? [...shown, `${more} more`] : shown;
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
+
 /** Returns `1 file`, `2 files`. */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;

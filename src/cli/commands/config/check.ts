@@ -5,16 +5,16 @@ import { formatFlags, formatOf } from "../../arguments.ts";
 import type { Command } from "../../commands.ts";
 import { DocumentFailure, EXIT } from "../../errors.ts";
 import { readInput } from "../../paths.ts";
-import { DEFAULT_CONFIG } from "../../settings.ts";
+import { SETTINGS_FILE } from "../../folder/folder_files.ts";
 
 export const command: Command = {
   usage: "config check [flags] [file]",
-  summary: `Checks a settings file, default ${DEFAULT_CONFIG}, without variables and flags. \`-\` is stdin.`,
+  summary: `Checks a settings file, default ${SETTINGS_FILE}, without variables and flags. \`-\` is stdin.`,
   flags: formatFlags({ help: "text (default), or {file, ok, errors}" }),
   details: () => "Exit codes: 0 the file is valid, 2 it does not exist, 3 it is invalid.\n",
   max_arguments: 1,
   async run(args, io) {
-    const { name, text } = await readInput(args.rest[0] ?? DEFAULT_CONFIG, io);
+    const { name, text } = await readInput(args.rest[0] ?? SETTINGS_FILE, io);
     try {
       await parsePolicy(text, { name });
     } catch (error) {

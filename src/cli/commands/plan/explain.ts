@@ -4,7 +4,7 @@
  */
 import { LIMIT_NAMES } from "../../../plan/check/field_checks.ts";
 import type { ExplainedModule, Explanation } from "../../../plan/explain.ts";
-import { summaryText } from "../../../plan/summary.ts";
+import { permissionsNear, summaryText } from "../../../plan/summary.ts";
 import type { Permissions } from "../../../sdk/contracts.ts";
 import { PERMISSION_KINDS } from "../../../sdk/plan.ts";
 import { escapeUnprintable } from "../../../text/escape.ts";
@@ -78,17 +78,7 @@ function sentence(
   { red, bold }: Style,
   columns: number,
 ): string {
-  const near = (path: string) =>
-    `${path}/` === cwd ? "." : path.startsWith(cwd) ? `./${path.slice(cwd.length)}` : path;
-  const { may } = summary;
-  const text = summaryText({
-    ...summary,
-    may: {
-      ...may,
-      ...Array.isArray(may.read) && { read: may.read.map(near) },
-      ...Array.isArray(may.write) && { write: may.write.map(near) },
-    },
-  });
+  const text = summaryText({ ...summary, may: permissionsNear(summary.may, cwd) });
   const paint = red_flags.some(({ code }) => code === "permission_shell") ? red : bold;
   return wrapText(`${clean(text)}.`, columns).map((line) => `${paint(line)}\n`).join("");
 }

@@ -40,6 +40,6 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
   const { scope } = file;
   // a user's file applies in every folder, where a relative path would mean another file
   const text = scope === "user" && source.via === "path" ? url : location.trim();
-  await writeSources(file, { ...textsOf(await readSources(file)), [id]: text });
-  return { data: { id, source: text, url, scope }, text: `${escapeUnprintable(`${id}: ${url}`)}\n` };
+  const notes = await writeSources(file, { ...textsOf(await readSources(file)), [id]: text }, io);
+  return { data: { id, source: text, url, scope }, text: `${escapeUnprintable(`${id}: ${url}`)}\n`, notes };
 }

@@ -26,6 +26,6 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
     const advice = adviceFor(id, Object.keys(remaining), "preamp source list lists all");
     throw new UsageError(`Cannot remove a source: ${fact}; ${advice}`);
   }
-  await writeSources(file, remaining);
-  return { data: { id, source: known, scope: file.scope }, text: "" };
+  const notes = await writeSources(file, remaining, io);
+  return { data: { id, source: known, scope: file.scope }, text: "", notes };
 }

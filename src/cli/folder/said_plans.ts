@@ -1,0 +1,45 @@
+/** Says once what a plan that `-p` names may touch. */
+import { sha256 } from "../../sdk/digest.ts";
+import { escapeUnprintable } from "../../text/escape.ts";
+import { filePath, homeOf, STDIN_NAME } from "../paths.ts";
+import type { UncheckedPlan } from "../plan_files.ts";
+import { styleOf } from "../terminal/format.ts";
+import type { Io } from "../terminal/io.ts";
+import { TrustRecords } from "./trust_records.ts";
+
+/** Most characters of the sentence. */
+const MAX_SENTENCE = 600;
+
+/**
+ * Prints what a plan may touch when it runs for the first time, and when that has changed: the person has
+ * named the file, and may not have read it. Files in `$PREAMP_HOME` are the person's own.
+ */
+export async function sayPlanOnce(
+  { name, plan, base_url }: UncheckedPlan,
+  io: Io,
+  { workspace, env }: { workspace: URL; env: Io["env"] },
+): Promise<void> {
+  const home = homeOf(io);
+  if (name === STDIN_NAME || home && base_url.startsWith(home.href)) return;
+  const records = new TrustRecords(home);
+  const folder = await Deno.realPath(new URL(".", base_url)).catch(() => null);
+  if (folder === null) return; // reading the plan reports it
+  const record = await records.read(folder);
+  const known = Object.hasOwn(record.explained, name) ? record.explained[name]! : "";
+  const text = sha256(typeof plan === "string" ? plan : JSON.stringify(plan));
+  if (known.startsWith(text)) return;
+  let sentence: string;
+  try {
+    const { planSentence } = await import("../../app/plan_sentence.ts");
+    sentence = await planSentence(plan, { base_url, workspace: filePath(workspace), env });
+  } catch {
+    return; // the check of the plan reports it
+  }
+  const said = sha256(sentence);
+  if (!known.endsWith(said)) {
+    const shown = sentence.length <= MAX_SENTENCE ? sentence : `${sentence.slice(0, MAX_SENTENCE)}…`;
+    io.err.write(`${styleOf(io.err).yellow("note:")} ${escapeUnprintable(`${name}: ${shown}`)}\n`);
+  }
+  const explained = { ...record.explained, [name]: `${text} ${said}` };
+  await records.write({ ...record, explained }).catch(() => {}); // it is said again the next time
+}
