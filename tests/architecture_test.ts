@@ -475,6 +475,7 @@ const KNOW_CURRENT_FOLDER: Readonly<Record<string, string>> = {
   "src/cli/commands/source/add.ts": "a source that the command line names",
   "src/cli/folder/folder.ts": "what the folder brings",
   "src/cli/folder/sentences.ts": "paths for display",
+  "src/cli/mcp_json.ts": "a field of .mcp.json",
   "src/cli/module_target.ts": "a module that the command line names",
   "src/cli/paths.ts": "files that the command line names",
   "src/cli/plan_files.ts": "paths for display, and the default of ${WORKSPACE}",
