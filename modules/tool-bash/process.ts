@@ -128,7 +128,8 @@ export class RunningCommand {
   /** Resolves to the programs of the group that are running: their commands, or `a program`. */
   async #running(): Promise<string[]> {
     if (!await this.#signals("SIGCONT")) return []; // which changes nothing: they are about to be stopped
-    const commands = await commandsOfGroup(this.#child.pid).catch(() => null);
+    const read = () => commandsOfGroup(this.#child.pid);
+    const commands = await read().catch(read).catch(() => null); // a program that ends may fail the list
     if (commands === null) return ["a program"];
     const others = commands.filter((command) => !command.endsWith(this.#words)); // which is a subshell
     return commands.length > 0 && others.length === 0 ? ["a part of the command"] : others.map(shortened);

@@ -72,14 +72,14 @@ Deno.test("an agent gets only permissions that a module of its plan has, also in
   await runtime.close();
 });
 
-Deno.test("plans.check() warns of a variable that is not set in an agent's config, not in text for its model", async () => {
+Deno.test("plans.check() warns of a variable that is not set in an agent's config", async () => {
   const runtime = createRuntime({ env: (name) => name === "SET" ? "1" : undefined });
   const operator: Caller = { name: "terminal", namespace: "ns", origin: "operator" };
   const plan = `session: {orchestrator: loop-streaming, context: context-simple}
 providers: [provider-mock]
 agents:
   a:
-    system: Say \${NOTHING}.
+    system: Say nothing.
     providers: [{module: provider-mock, config: {response: "\${SET} \${UNSET} \${OTHER:-fine}"}}]
 `;
   const { ok, warnings } = await runtime.plans.check({ plan }, operator);

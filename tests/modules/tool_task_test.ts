@@ -129,7 +129,10 @@ const BAD: [JsonObject, string][] = [
   [{ instruction: "x", inherit_context_turns: 0 }, "inherit_context_turns: 0 is less than 1"],
   [{ instruction: "x", provider_preferences: {} }, "provider_preferences: Instance type"],
   [{ instruction: "x", provider_preferences: [{ model: "m" }] }, 'required property "provider"'],
-  [{ instruction: "x", provider_preferences: [{ provider: "p", config: { api_key: "k" } }] }, '"config"'],
+  [
+    { instruction: "x", provider_preferences: [{ provider: "p", config: { api_key: "k" } }] },
+    "0.config: is not known",
+  ],
 ];
 
 for (const [input, fact] of BAD) {

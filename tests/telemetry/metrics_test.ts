@@ -3,6 +3,7 @@ import { Metrics } from "../../src/telemetry/metrics.ts";
 import { runObservers, RunsMetrics } from "../../src/telemetry/run_observers.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
+import { until } from "../support/clock.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { problemOf, testApp } from "../support/http.ts";
 
@@ -63,6 +64,7 @@ Deno.test("GET /metrics has the exact counts of requests, runs, model calls, tok
   await (await preamp.fetch(new Request("http://localhost/no/such/path"))).body?.cancel();
   const odd = new Request("http://localhost/v1/runs/run_x", { method: "PROPFIND" });
   await (await preamp.fetch(odd)).body?.cancel();
+  await until(() => ended.length === 3);
   assertEquals(
     ended.map(({ status, code, input_tokens, output_tokens, cost_usd, duration_s }) => [
       ...[status, code, input_tokens, output_tokens, cost_usd, typeof duration_s],

@@ -258,7 +258,7 @@ Deno.test("touchedBy() and refusedTo() say what a module may touch and may not",
   assertEquals(limitsText({ max_total_tokens: 1_000_000, max_cost_usd: "5" }), "1,000,000 tokens, $5");
 });
 
-const HOSTILE = `${OWN}system: |\n  it's \`$HOME\` \${HOME} \\ "END"\n  END\n`;
+const HOSTILE = `${OWN}system: |\n  it's \`$HOME\` $\${HOME} \\ "END"\n  END\n`;
 
 Deno.test("curlText() and typescriptText() run as they are, with a plan full of quotes", async () => {
   await using preamp = createPreamp({ authenticate: null });
