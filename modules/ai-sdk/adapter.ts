@@ -61,9 +61,13 @@ async function send(
     try {
       return await answerTo(vendor.model(call.model, wire), options, context, io, wire);
     } catch (error) {
-      const corrected = count < MAX_CORRECTIONS ? refusals.learn(error, call, wire.body, known) : undefined;
+      // each tool may be reduced and then left out
+      const corrected = count < MAX_CORRECTIONS + 2 * call.tools.length
+        ? refusals.learn(error, call, { body: wire.body, names, sent: allowed.tools, known })
+        : undefined;
       if (!corrected) throw error;
       await io.onRefusal?.(error);
+      for (const warning of refusals.tools.takeWarnings()) await io.onWarning?.(warning);
       call = corrected;
     }
   }

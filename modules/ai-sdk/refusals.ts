@@ -2,11 +2,14 @@
  * What a server refuses of requests: they are sent again without it, and later ones from the start. The
  * patterns are words of the servers that are named beside them.
  */
-import { isObject, type JsonObject } from "preamp/base";
+import { isObject, type JsonObject, type ToolSpec } from "preamp/base";
 import type { AssistantPart, CallSettings, Degradations } from "preamp/provider";
 import { type StatedError, statedError } from "./errors.ts";
+import type { Names } from "./names.ts";
 import { RefusedImages } from "./refused_images.ts";
+import { RefusedTools } from "./refused_tools.ts";
 import type { Vendor } from "./vendor.ts";
+import { objectsIn } from "./wire/event_reader.ts";
 
 /** Parameters that are left out when a server refuses them; those within others by their path. */
 const OPTIONAL: ReadonlySet<string> = new Set(
@@ -143,6 +146,7 @@ export class Refusals {
   /** Blocks of the model's answers, as texts. */
   readonly #blocks = new Set<string>();
   readonly #images: RefusedImages;
+  readonly tools = new RefusedTools();
   /** Number of refusals that were noted. */
   count = 0;
 
@@ -185,7 +189,7 @@ export class Refusals {
           : { ...turn, parts: turn.parts.flatMap((part) => this.#withoutBlock(part)) }
       ).filter(({ parts }) => parts.length > 0);
     return {
-      ...(is_refused ? rest : call),
+      ...this.tools.without(is_refused ? rest : call, degradations),
       conversation: { ...conversation, turns },
       ...(nearest === undefined ? {} : { reasoning_effort: nearest }),
     };
@@ -217,9 +221,14 @@ export class Refusals {
    * Notes what the server refused of a call. Returns the call to send in its place; undefined when it is
    * another error, or the request would be the same again.
    *
-   * @param known Value of `count` when the request was made: calls at the same time learn from each other.
+   * @param request Its body, its tools with their names, and the value of `count` when it was made: calls at
+   * the same time learn from each other.
    */
-  learn(error: unknown, call: CallSettings, body: JsonObject, known: number): CallSettings | undefined {
+  learn(
+    error: unknown,
+    call: CallSettings,
+    { known, ...request }: { body: JsonObject; names: Names; sent: readonly ToolSpec[]; known: number },
+  ): CallSettings | undefined {
     const stated = statedError(error);
     const { status, text } = stated;
     if (this.#images.learn(stated, call)) {
@@ -236,6 +245,11 @@ export class Refusals {
         ? { ...call, max_output_tokens: limit }
         : undefined;
     }
+    if (this.tools.learn(stated, call, request)) {
+      this.count++;
+      return call;
+    }
+    const { body } = request;
     const mark =
       call.response_format?.type === "json_schema" && REFUSED_SCHEMA.test(`${stated.param} ${text}`)
         ? schemaMark(call)
@@ -281,10 +295,6 @@ function outputLimitIn(text: string): number | undefined {
     if (limit !== undefined) return Math.max(0, Number(limit) - Number(used));
   }
   return undefined;
-}
-
-function objectsIn(value: unknown): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
 /** Returns the form that a text refuses, if the body has it. */

@@ -86,6 +86,8 @@ export interface CallIo {
   readonly onUsage?: (usage: AnswerUsage) => void;
   /** Emits `provider:retry` for a request that is sent again at once without what the server refused. */
   readonly onRefusal?: (error: unknown) => Promise<unknown>;
+  /** Emits a `user:notification`, such as of a tool that the server refuses and the request leaves out. */
+  readonly onWarning?: (message: string) => Promise<unknown>;
 }
 
 /** Tokens of an answer, by the convention of `Usage`: `input_tokens` includes cache reads and writes. */

@@ -246,8 +246,13 @@ class BackendProvider implements Provider {
         const { type: error_type, message: error_message } = failure;
         return this.#emitRetry({ attempt: count, max_retries, delay: 0, error_type, error_message }, failure);
       };
+      const onWarning = (message: string) =>
+        this.#coordinator.hooks.emit("user:notification", { message, level: "warning", source: this.name });
       try {
-        return await this.#throttled(signal, () => attempt.run((io) => send({ ...io, onRefusal })));
+        return await this.#throttled(
+          signal,
+          () => attempt.run((io) => send({ ...io, onRefusal, onWarning })),
+        );
       } catch (error) {
         const usage = request && this.#usageOf(attempt, model, request);
         throw signal?.aborted
