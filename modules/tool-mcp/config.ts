@@ -133,8 +133,9 @@ export const CONFIG_SCHEMA: JsonSchema = {
     max_result_bytes: {
       type: "integer",
       minimum: 1024,
+      maximum: 67_108_864,
       default: 10_485_760,
-      description: "Most bytes of one message of a server",
+      description: "Most bytes of one answer of a server",
     },
     operator_servers: {
       type: "object",

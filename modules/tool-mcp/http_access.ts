@@ -7,12 +7,12 @@ export interface HttpAccess {
   readonly net: GrantedPermissions["net"];
   /** Headers of each request. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Most bytes of one message. */
+  /** Most bytes of one answer. */
   readonly max_bytes: number;
 }
 
-/** Most characters of the body of a refusal that are read. */
-const MAX_REFUSAL_CHARS = 65_536;
+/** Most bytes of the body of a refusal that are read. */
+const MAX_REFUSAL_BYTES = 65_536;
 
 /**
  * Resolves to the response of a server.
@@ -50,10 +50,15 @@ export class ConnectionCut extends Error {
   }
 }
 
-/** Yields the body of a response. @throws {ConnectionCut} */
-export async function* bodyOf(response: Response): AsyncGenerator<Uint8Array> {
+/** Yields the body of a response. @throws {ConnectionCut} @throws {Error} for more than `max_bytes`. */
+export async function* bodyOf(response: Response, max_bytes: number): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
   try {
-    yield* response.body ?? [];
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length;
+      if (bytes > max_bytes) throw new Error(`The answer has more than ${max_bytes} bytes`);
+      yield chunk;
+    }
   } catch (error) {
     throw error instanceof TypeError ? new ConnectionCut(error) : error; // the other errors are of a signal
   }
@@ -63,12 +68,7 @@ export async function* bodyOf(response: Response): AsyncGenerator<Uint8Array> {
 export async function textOf(response: Response, max_bytes: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
-  let bytes = 0;
-  for await (const chunk of bodyOf(response)) {
-    bytes += chunk.length;
-    if (bytes > max_bytes) throw new Error(`The answer has more than ${max_bytes} bytes`);
-    text += decoder.decode(chunk, { stream: true });
-  }
+  for await (const chunk of bodyOf(response, max_bytes)) text += decoder.decode(chunk, { stream: true });
   return text + decoder.decode();
 }
 
@@ -89,14 +89,13 @@ async function startOf(response: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   try {
-    for await (const part of bodyOf(response)) {
+    for await (const part of bodyOf(response, MAX_REFUSAL_BYTES)) {
       text += decoder.decode(part, { stream: true });
-      if (text.length >= MAX_REFUSAL_CHARS) break;
     }
   } catch {
     // the status is what counts
   }
-  return text.slice(0, MAX_REFUSAL_CHARS);
+  return text;
 }
 
 /** Returns the words of a refusal: what the status means here, and what the server says. */

@@ -146,7 +146,8 @@ export class HttpTransport implements Transport {
     position: Position,
     signal: AbortSignal,
   ): Promise<void> {
-    for await (const event of eventsOf(bodyOf(response), this.#access.max_bytes)) {
+    const { max_bytes } = this.#access;
+    for await (const event of eventsOf(bodyOf(response, max_bytes), max_bytes)) {
       if (event.id !== undefined) position.id = event.id;
       if (event.retry_ms !== undefined) {
         position.retry_ms = Math.min(Math.max(event.retry_ms, MIN_RETRY_MS), MAX_RETRY_MS);

@@ -24,6 +24,8 @@ const MAX_LIST_CHARS = 2 * 1024 * 1024;
 const MAX_LEVELS = 64;
 /** Most blocks of a result that stay blocks; the texts of further ones are joined. */
 const MAX_BLOCKS = 200;
+/** Most objects and lists of a message: each takes some hundred bytes when it is read. */
+const MAX_CONTAINERS = 1_000_000;
 /** Most characters of structured content that stays data, of a question, and of an error's data. */
 const MAX_DATA_CHARS = 256 * 1024;
 const MAX_ERROR_DATA_CHARS = 4_096;
@@ -36,12 +38,16 @@ const MAX_LINE_CHARS = 2_048;
  * @param open Methods of the requests that wait for an answer.
  * @param alone The request that this text answers, where the transport says so. An answer without a usable id
  * is that request's, or that of the only one that waits.
+ * @throws {Error} for a text with too many objects and lists.
  */
 export function readMessages(
   text: string,
   open: ReadonlyMap<RequestId, string>,
   alone?: RequestId,
 ): Message[] {
+  if (text.length > MAX_CONTAINERS && containersIn(text) > MAX_CONTAINERS) {
+    throw new Error(`A message has more than ${MAX_CONTAINERS} objects and lists`);
+  }
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -76,6 +82,19 @@ function messageOf(
   return is_failure
     ? { jsonrpc: "2.0", id: answered, error: readError(error) }
     : { jsonrpc: "2.0", id: answered, result: readResult(asked, result) };
+}
+
+/** Returns how many objects and lists begin in a text of JSON, outside of its strings. */
+function containersIn(text: string): number {
+  let count = 0;
+  let is_string = false;
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at);
+    if (char === 34) is_string = !is_string; // "
+    else if (is_string && char === 92) at++; // a backslash and what it escapes
+    else if (!is_string && (char === 123 || char === 91)) count++; // { and [
+  }
+  return count;
 }
 
 function isId(value: unknown): value is RequestId {
@@ -314,35 +333,43 @@ function called({ content, toolResult, structuredContent, isError }: JsonObject)
 
 function contentsOf({ contents }: JsonObject): JsonObject {
   const items = Array.isArray(contents) ? contents : isObject(contents) ? [contents] : [];
-  const blocks = bounded(items.map((item) => resourceOf(item) ?? blockOf(item)));
+  const blocks = bounded(items, (item) => resourceOf(item) ?? blockOf(item));
   const found = blocks.map((block) => "uri" in block ? block : { uri: "", text: String(block.text ?? "") });
   return { contents: found, ...FRESH };
 }
 
 function messagesOf({ messages }: JsonObject): JsonObject {
   const items = Array.isArray(messages) ? messages : [messages];
-  const found = items.flatMap((item) => {
+  const found = items.slice(0, MAX_BLOCKS).flatMap((item) => {
     const { role, content } = isObject(item) && "content" in item ? item : { role: "user", content: item };
     const who = role === "assistant" ? "assistant" : "user";
     return blocksOf(content).map((block) => ({ role: who, content: block }));
   });
-  return { messages: found.slice(0, MAX_BLOCKS) };
+  const kept = found.slice(0, MAX_BLOCKS);
+  if (items.length > MAX_BLOCKS || found.length > MAX_BLOCKS) {
+    kept.push({ role: "user", content: { type: "text", text: "(the further messages are left out)" } });
+  }
+  return { messages: kept };
 }
 
 /** Returns the blocks of a content, which may also be a text, one block or another value. */
 function blocksOf(content: unknown): JsonObject[] {
   if (content === undefined || content === null) return [];
-  return bounded((Array.isArray(content) ? content : [content]).map(blockOf));
+  return bounded(Array.isArray(content) ? content : [content], blockOf);
 }
 
-/** Joins the texts of the blocks beyond the first, and counts what else there is. */
-function bounded(blocks: readonly JsonObject[]): JsonObject[] {
-  if (blocks.length <= MAX_BLOCKS) return [...blocks];
-  const rest = blocks.slice(MAX_BLOCKS);
-  const texts = rest.flatMap(({ text }) => typeof text === "string" ? [text] : []);
-  const others = rest.length - texts.length;
-  if (others > 0) texts.push(`(${others} further blocks that are not text are left out)`);
-  return [...blocks.slice(0, MAX_BLOCKS), { type: "text", text: texts.join("\n") }];
+/** Reads the first items as blocks, joins the texts of further ones, and counts what else there is. */
+function bounded(items: readonly unknown[], read: (item: unknown) => JsonObject): JsonObject[] {
+  const blocks = items.slice(0, MAX_BLOCKS).map(read);
+  if (items.length <= MAX_BLOCKS) return blocks;
+  const texts: string[] = [];
+  for (const item of items.slice(MAX_BLOCKS)) {
+    const { text } = read(item);
+    if (typeof text === "string") texts.push(text);
+  }
+  const others = items.length - MAX_BLOCKS - texts.length;
+  if (others > 0) texts.push(`(${others} further blocks are left out)`);
+  return [...blocks, { type: "text", text: texts.join("\n") }];
 }
 
 function blockOf(raw: unknown): JsonObject {

@@ -61,7 +61,7 @@ export class SseTransport implements Transport {
     const { signal } = this.#closing;
     try {
       for await (
-        const { event, data } of eventsOf(bodyOf(response), this.#access.max_bytes)
+        const { event, data } of eventsOf(bodyOf(response, Infinity), this.#access.max_bytes)
       ) {
         if (event === "endpoint") {
           this.#endpoint.resolve(this.#endpointAt(data));

@@ -9,7 +9,7 @@ import fc from "fast-check";
 import type { JsonObject } from "preamp";
 import { eventsOf, linesOf } from "../../modules/tool-mcp/lines.ts";
 import { readMessages, type RequestId } from "../../modules/tool-mcp/messages.ts";
-import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { HELLO } from "../support/odd_mcp_server.ts";
 
 const LEGACY: PriorDiscovery = { kind: "legacy" };
@@ -244,8 +244,12 @@ Deno.test("deep, long and many: what is passed on stays small", () => {
   const { content } = answer("tools/call", JSON.stringify({ content: images })) as { content: JsonObject[] };
   assertEquals([content.length, content.at(-1)!.text], [
     201,
-    "(800 further blocks that are not text are left out)",
+    "(800 further blocks are left out)",
   ]);
+  const many = `{"content":[${"{},".repeat(1_000_000)}{}]}`;
+  assertThrows(() => answer("tools/call", many), Error, "more than 1000000 objects and lists");
+  const text = JSON.stringify({ content: [{ type: "text", text: '{"[\\"{'.repeat(400_000) }] });
+  assertEquals((answer("tools/call", text).content as []).length, 1); // what is in a string does not count
 });
 
 /** Returns bytes cut at any place. */
