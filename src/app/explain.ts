@@ -32,6 +32,7 @@ import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/e
 import { canonicalJson, type JsonObject } from "../sdk/json.ts";
 import type { PinnedTools } from "../sdk/pinned_tools.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
+import type { Path } from "../sdk/value_path.ts";
 
 type AuthorisedPlans = Awaited<ReturnType<Plans["authoriseAll"]>>;
 
@@ -237,7 +238,17 @@ export async function diff(
     ...after,
     servers: to_lock?.servers,
   }] as const;
-  return diffPlans(...sides, (key, value) => redactor.redact(withoutPlanSecrets({ [key]: value }))[key]);
+  return diffPlans(
+    ...sides,
+    (at, value) => inPlace(at, value, (data) => redactor.redact(withoutPlanSecrets(data))),
+  );
+}
+
+/** Returns a value after `change` at its place in an object: a change may depend on the names above it. */
+function inPlace(at: Path, value: unknown, change: (data: JsonObject) => JsonObject): unknown {
+  const names = at.length === 0 ? ["value"] : at.map(String);
+  const data = names.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value) as JsonObject; // names is not empty
+  return names.reduce<unknown>((outer, name) => isObject(outer) ? outer[name] : outer, change(data));
 }
 
 /** Returns the variables from which built-in providers take keys that the plan does not state. */

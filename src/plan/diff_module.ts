@@ -138,14 +138,14 @@ function diffFields(
     if (path.length === 0 && isEndpoint(spec, key) && hostText(before) !== hostText(after)) {
       const [host, old] = [hostText(after), hostText(before)];
       const message = `"${spec.module}" sends prompts to ${host}, no longer to ${old}`;
-      report.add("widens", placeOf(spec, at), before, after, message, key);
+      report.add("widens", placeOf(spec, at), before, after, message, at);
     } else if (key.startsWith("allowed_") || key.startsWith("denied_")) {
       diffList(key, before, after, at, spec, report);
     } else if ((isObject(before) || before === undefined) && (isObject(after) || after === undefined)) {
       diffFields(before ?? {}, after ?? {}, at, spec, report);
     } else {
       const message = `The config of "${spec.module}" changed`;
-      report.add("other", placeOf(spec, at), before, after, message, key);
+      report.add("other", placeOf(spec, at), before, after, message, at);
     }
   }
 }
@@ -272,8 +272,8 @@ export interface PlanDiff {
   other: PlanChange[];
 }
 
-/** Redacts a value for display. `key` is the name of the value's field, or empty. */
-export type Redact = (key: string, value: unknown) => unknown;
+/** Redacts a value for display. `at` is its place in the config of a module, or empty. */
+export type Redact = (at: Path, value: unknown) => unknown;
 
 /** Collects changes. */
 export class DiffReport {
@@ -291,9 +291,9 @@ export class DiffReport {
     from: unknown,
     to: unknown,
     message: string,
-    key: string = "",
+    at: Path = [],
   ): void {
-    const display = (value: unknown) => toPlain(this.#redact(key, value ?? null));
+    const display = (value: unknown) => toPlain(this.#redact(at, value ?? null));
     this.diff[kind].push({ path, from: display(from), to: display(to), message });
   }
 

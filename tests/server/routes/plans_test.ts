@@ -1,5 +1,7 @@
 import { assertEquals } from "../../assert.ts";
 import { parsePlanText } from "../../../src/plan/parse/parse.ts";
+import { createPreamp } from "../../../src/server/mod.ts";
+import { temporaryFolder } from "../../support/folder.ts";
 import { bodyOf, PLAN, problemOf, testApp } from "../../support/http.ts";
 
 Deno.test("POST /v1/plans/check accepts a plan, a name, or a plan as the whole body in JSON or YAML", async () => {
@@ -79,6 +81,44 @@ Deno.test("GET /v1/plans/{name} and /v1/runs/{id}/plan give a plan as data and Y
     assertEquals(await problemOf(foreign), "404 not_found");
   }
   assertEquals(await problemOf(await send("GET /v1/plans/unknown")), "404 not_found");
+});
+
+Deno.test("a named plan and the plan of a run show no header, variable, query value or option of a server", async () => {
+  await using folder = await temporaryFolder();
+  const canary = "canary-7531";
+  const servers = {
+    local: { command: "node", args: ["server.js", "--token", canary], env: { PLAIN: canary } },
+    web: { url: `https://ada:${canary}@mcp.example.com/mcp?id=${canary}`, headers: { "x-team": canary } },
+  };
+  const plan = {
+    session: { orchestrator: "loop-basic", context: "context-simple" },
+    providers: [{ module: "provider-mock", config: { responses: ["Done."] } }],
+    tools: [{
+      module: "tool-mcp",
+      required: false,
+      config: { servers },
+      permissions: { net: ["mcp.example.com"], run: ["node"] },
+    }],
+  };
+  await Deno.writeTextFile(`${folder.path}/servers.json`, JSON.stringify(plan));
+  const preamp = createPreamp({ authenticate: null, plans: new URL(`file://${folder.path}/`) });
+  const textOf = async (path: string, init?: RequestInit) =>
+    await (await preamp.fetch(new Request(`http://localhost${path}`, init))).text();
+  const named = await textOf("/v1/plans/servers");
+  assertEquals([named.includes("[REDACTED]"), named.includes(canary)], [true, false]);
+  const headers = { "content-type": "application/json" };
+  for (const to of [{ ...plan, tools: [] }, JSON.parse(JSON.stringify(plan).replaceAll(canary, "another"))]) {
+    const body = JSON.stringify({ from: { plan_ref: "servers" }, to });
+    const compared = await textOf("/v1/plans/diff", { method: "POST", headers, body });
+    assertEquals([compared.includes("tool-mcp"), compared.includes(canary)], [true, false], compared);
+  }
+  const explained = await textOf("/v1/plans/explain", {
+    method: "POST",
+    headers,
+    body: '{"plan_ref":"servers"}',
+  });
+  assertEquals([explained.includes("mcp.example.com"), explained.includes(canary)], [true, false], explained);
+  await preamp.close();
 });
 
 async function parsed(text: string): Promise<unknown> {
