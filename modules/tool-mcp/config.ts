@@ -10,7 +10,7 @@ import {
 } from "preamp/base";
 
 /** How a server is reached: a process, streamable HTTP, or the older transport with one stream. */
-const TYPES = ["stdio", "http", "streamable-http", "sse"] as const;
+const TYPES = ["stdio", "http", "streamable-http", "streamableHttp", "sse"] as const;
 
 /** A server in one of its three forms, as a plan writes it. */
 export interface WrittenServer {

@@ -104,7 +104,7 @@ export class Connection {
 
   /** Returns what went wrong, with the end of what a process wrote to its error output. */
   wordsOf(error: unknown): string {
-    return error instanceof ConnectFailure ? error.message : wordsOf(error, this.#transport);
+    return error instanceof ConnectFailure ? error.message : wordsOf(error, this.#transport, this.#target);
   }
 
   /** Ends the connection, and the process of the server if there is one. */
@@ -168,7 +168,9 @@ async function attempt(
     const refusal = error instanceof SdkHttpError && transport instanceof HttpTransport
       ? transport.refusal
       : null;
-    const fact = late ? `it took more than ${connect_timeout_s} s` : refusal ?? wordsOf(error, transport);
+    const fact = late
+      ? `it took more than ${connect_timeout_s} s`
+      : withoutSecrets(refusal ?? wordsOf(error, transport, target), target);
     throw new ConnectFailure(`Cannot connect to server "${name}": ${fact}${advice}`, { cause: error });
   } finally {
     clearTimeout(timer);
@@ -192,7 +194,7 @@ function clientFor({ ask }: ServerTarget, timeoutMs: number): Client {
 
 type FormContent = NonNullable<ElicitResult["content"]>;
 
-function wordsOf(error: unknown, transport: Transport | undefined): string {
+function wordsOf(error: unknown, transport: Transport | undefined, target: ServerTarget): string {
   const { stderr = "", failure = null } = transport instanceof ProcessTransport
     ? transport
     : transport instanceof SseTransport
@@ -200,7 +202,21 @@ function wordsOf(error: unknown, transport: Transport | undefined): string {
     : {};
   const said = stderr.trim();
   const fact = (failure ?? factOf(error)).slice(0, 2_000);
-  return said === "" ? fact : `${fact} (it wrote: ${said.slice(-500)})`;
+  return withoutSecrets(said === "" ? fact : `${fact} (it wrote: ${said.slice(-500)})`, target);
+}
+
+/** Least characters of a value that is left out of a text: shorter ones are parts of words. */
+const MIN_SECRET_CHARS = 6;
+
+/** Returns a text without what the server was given in headers and variables, and may repeat. */
+function withoutSecrets(text: string, { config: { headers = {}, env = {} } }: ServerTarget): string {
+  const words = [...Object.values(headers), ...Object.values(env)].flatMap((
+    value,
+  ) => [value, ...value.split(" ")]);
+  const secrets = words.filter(({ length }) => length >= MIN_SECRET_CHARS).sort((a, b) =>
+    b.length - a.length
+  );
+  return secrets.reduce((left, secret) => left.replaceAll(secret, "[REDACTED]"), text);
 }
 
 function factOf(error: unknown): string {

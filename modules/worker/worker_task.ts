@@ -12,7 +12,7 @@ export interface WorkerFile<Input, Output> {
   readonly source: URL;
   /** Its path in the compiled program, relative to the main file. */
   readonly compiled: string;
-  /** Runs the function here, where there are no workers: in a sandbox, which has a process of its own. */
+  /** Runs the function here where no worker can start, as in a sandbox, which has a process of its own. */
   readonly inline: (input: Input) => Promise<Output>;
 }
 
@@ -31,7 +31,7 @@ const MAX_WORKERS = 2;
 let running = 0;
 const waiting: (() => void)[] = [];
 
-type Answer<Output> = { ready: true } | { output: Output } | { error: string };
+type Answer<Output> = { output: Output } | { error: string };
 
 /**
  * Resolves to the function's output.
@@ -51,6 +51,7 @@ export async function inWorker<Input, Output>(
   let worker: Worker | undefined;
   try {
     worker = startWorker(file);
+    if (worker === undefined || !await isReady(worker)) return await file.inline(input);
     return await answerOf(worker, input, options);
   } finally {
     worker?.terminate();
@@ -76,10 +77,26 @@ function turn(signal: AbortSignal | undefined): Promise<void> {
   });
 }
 
-function startWorker({ source, compiled }: WorkerFile<never, unknown>): Worker {
+/** Returns a worker; undefined where this process may not read its file. */
+function startWorker({ source, compiled }: WorkerFile<never, unknown>): Worker | undefined {
   // cast: the option is specific to Deno
   const options = { type: "module", name: "task", deno: { permissions: "none" } } as WorkerOptions;
-  return new Worker(Deno.build.standalone ? new URL(compiled, Deno.mainModule) : source, options);
+  try {
+    return new Worker(Deno.build.standalone ? new URL(compiled, Deno.mainModule) : source, options);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Resolves to whether the file of a worker was loaded. An application that was compiled may not have it. */
+function isReady(worker: Worker): Promise<boolean> {
+  return new Promise((resolve) => {
+    worker.onmessage = () => resolve(true);
+    worker.onerror = (event) => {
+      event.preventDefault();
+      resolve(false);
+    };
+  });
 }
 
 function answerOf<Input, Output>(
@@ -88,19 +105,19 @@ function answerOf<Input, Output>(
   { signal, timeout_ms, transfer = [] }: TaskOptions,
 ): Promise<Output> {
   const { promise, resolve, reject } = Promise.withResolvers<Output>();
-  let timer: ReturnType<typeof setTimeout> | undefined;
   const abort = () => reject(signal!.reason);
+  if (signal?.aborted) abort();
   signal?.addEventListener("abort", abort, { once: true });
   worker.onmessage = ({ data }: MessageEvent<Answer<Output>>) => {
-    if ("output" in data) return resolve(data.output);
-    if ("error" in data) return reject(new Error(data.error));
-    timer = setTimeout(() => reject(new Error(`it took more than ${timeout_ms / 1000} s`)), timeout_ms);
-    worker.postMessage({ input }, [...transfer]);
+    if ("error" in data) reject(new Error(data.error));
+    else resolve(data.output);
   };
   worker.onerror = (event) => {
     event.preventDefault();
     reject(new Error(event.message));
   };
+  const timer = setTimeout(() => reject(new Error(`it took more than ${timeout_ms / 1000} s`)), timeout_ms);
+  worker.postMessage({ input }, [...transfer]);
   return promise.finally(() => {
     clearTimeout(timer);
     signal?.removeEventListener("abort", abort);
@@ -120,5 +137,5 @@ export function serveTask<Input, Output>(task: (input: Input) => Output | Promis
       );
     }
   };
-  scope.postMessage({ ready: true } satisfies Answer<Output>);
+  scope.postMessage("ready");
 }

@@ -339,6 +339,10 @@ Deno.test("a refusal says its status and what to do, and no secret", async () =>
     /does not accept the token it was sent, which may be expired \(401\): The token expired/,
   );
   assert(!expired.includes("token-of-ada"));
+  const echoed = await textOf(refused(400, {}, "Bad token token-of-ada of team-seven"), {
+    headers: { ...headers, "x-team": "team-seven" },
+  });
+  assertMatch(echoed, /hello: it answered 400: Bad token \[REDACTED\] of \[REDACTED\]$/);
   assertMatch(await textOf(refused(403)), /it does not permit this \(403\)/);
   assertMatch(
     await textOf(refused(503, { "retry-after": "30" })),

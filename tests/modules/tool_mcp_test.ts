@@ -149,6 +149,14 @@ Deno.test("a server that dies says why, and is started again for the next call, 
     assertEquals(new Set(progress), new Set(['Connecting to server "mail" again']));
   }));
 
+Deno.test("the last words of a server are reported without the values of its variables", () => {
+  const server = { ...fixture(), env: { DEATH: "by a value that is hidden", WORD: "test" } };
+  return withServers({ servers: { mail: server } }, async (call) => {
+    const found = await call("mail__die");
+    assertMatch(found, /\(it wrote: It dies of a test\. \[REDACTED\]\)$/); // a short value is a part of words
+  });
+});
+
 Deno.test("a server that closes its output and stays fails its calls at once, and is started again", () => {
   const command = ["bash", new URL("../fixtures/mute_mcp_server.sh", import.meta.url).pathname];
   return withServers({ servers: { mute: { command } }, timeout_s: 600 }, async (call) => {

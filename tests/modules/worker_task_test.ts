@@ -21,6 +21,11 @@ Deno.test("inWorker() gives the function no permission of this program", async (
   await assertRejects(() => ask({ variable: "PATH" }), Error, "Requires env access");
 });
 
+Deno.test("inWorker() runs the function here where the file of the worker is not there", async () => {
+  const missing = { ...FILE, source: new URL("../fixtures/no_such_worker.ts", import.meta.url) };
+  assertEquals(await inWorker(missing, { say: 1 }, { timeout_ms: 600_000 }), "inline");
+});
+
 Deno.test("inWorker() ends a function that never ends, by its time or by the signal", async () => {
   await assertRejects(() => ask({ loops: true }, { timeout_ms: 20 }), Error, "it took more than 0.02 s");
   const controller = new AbortController();
