@@ -29,7 +29,7 @@ import { bundlerProcess } from "../sandbox/process_support.ts";
 import { noPermissions, type Permissions } from "../sdk/contracts.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
-import { canonicalJson, type JsonObject } from "../sdk/json.ts";
+import { canonicalJson, isObject, type JsonObject } from "../sdk/json.ts";
 import type { PinnedTools } from "../sdk/pinned_tools.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 import type { Path } from "../sdk/value_path.ts";
