@@ -26,6 +26,7 @@ export interface ServiceDeps {
   basePath: string;
   clock: HostClock;
   store: Store;
+  recovers: boolean;
   plans: NamedPlans | URL | null;
   home: URL | null;
   workspace: URL | null;
@@ -91,6 +92,7 @@ export function createServices(
       putBack: async (change) => await (await loadFiles()).putBack(change),
     },
     ...(observe ? { observe } : {}),
+    recovers: rest.recovers,
     log,
   });
   if (store.kind !== "memory") runs.shareStore(); // a memory store ends with its process

@@ -31,6 +31,11 @@ export interface RuntimeConfig {
   policy?: Policy;
   /** Default: a memory store within the policy's `store_limits`. */
   store?: Store;
+  /**
+   * Whether the runs of crashed processes are continued in the background, in a store that lasts. If not,
+   * such a run is ended when its session is continued, or when it is undone. Default: true.
+   */
+  recovers?: boolean;
   /** Folder of named plans, as a URL that ends in a slash, or the plans of several. Null (default): none. */
   plans?: URL | NamedPlans | null;
   /**
@@ -79,6 +84,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const policy = config.policy ?? defaultPolicy();
   const clock = config.clock ?? systemClock();
   const {
+    recovers = true,
     plans = null,
     home = null,
     workspace = null,
@@ -108,6 +114,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
         basePath,
         clock,
         store,
+        recovers,
         plans,
         home,
         workspace,

@@ -67,7 +67,11 @@ export async function withStoredRuns<T>(
   const settings = await reportedSettings(args, io);
   const { store, warning } = await openSettingsStore(settings, true);
   if (warning !== null) io.err.write(`${styleOf(io.err).yellow("warning:")} ${warning}\n`);
-  await using runtime = createRuntime({ ...(store ? { store } : {}), policy: settings.policy });
+  await using runtime = createRuntime({
+    ...(store ? { store } : {}),
+    recovers: false,
+    policy: settings.policy,
+  });
   return await use(runtime);
 }
 

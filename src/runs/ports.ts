@@ -142,6 +142,11 @@ export interface RunsDeps {
   secrets(): SecretSink;
   /** Encrypts what is stored of the headers that plans name. Absent: their values are not stored. */
   readonly secret_key?: string | undefined;
+  /**
+   * Whether this process continues the runs of crashed ones. If not, it ends such a run when the session is
+   * continued. Default: true.
+   */
+  recovers?: boolean;
   /** The files of this host. Absent: nothing is kept for undo. */
   files?: ChangedFiles;
   /**

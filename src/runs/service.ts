@@ -173,9 +173,8 @@ export class RunService implements Runs {
 
   async undo(caller: Caller, run_id: string): Promise<UndoReport> {
     const run = await this.get(caller, run_id);
-    if (run.ended_at === null) {
-      throw new PreampError("session_busy", `Cannot undo run "${run_id}": it has not ended`);
-    }
+    const fact = run.ended_at === null ? await this.#scheduler.endOrphan(run) : null;
+    if (fact !== null) throw new PreampError("session_busy", `Cannot undo run "${run_id}": ${fact}`);
     return await undoFileChanges(this.#deps, caller.namespace, run.id);
   }
 
@@ -458,11 +457,11 @@ export class RunService implements Runs {
   }
 
   /**
-   * Continues the runs of crashed processes, and carries out the commands of other processes, until the
-   * service is closed.
+   * Carries out the commands of other processes and, unless `recovers` is false, continues the runs of
+   * crashed ones, until the service is closed.
    */
   shareStore(): void {
-    this.#scheduler.recovery.start();
+    if (this.#deps.recovers !== false) this.#scheduler.recovery.start();
     if (this.#remote.possible) this.#remote.start(() => this.#scheduler.checkQueues());
   }
 

@@ -451,7 +451,8 @@ export interface Runs {
   ): Promise<Run>;
   /**
    * Puts back the files that an ended run has changed with tools that keep them, sub-agents included. What
-   * was put back is not put back again. @throws {PreampError} `session_busy` while the run is active.
+   * was put back is not put back again. A run whose process has died is ended first.
+   * @throws {PreampError} `session_busy` while the run is active.
    */
   undo(caller: Caller, run_id: string): Promise<UndoReport>;
   /**

@@ -46,6 +46,8 @@ export interface ServiceOptions {
   observe?: () => RunObserver;
   /** Shares time and store with another service. */
   beside?: Service;
+  /** Whether it continues the runs of crashed processes, and does not end them. Default: true. */
+  recovers?: boolean;
   /** Generates ids; default: counts up. */
   ids?: (prefix: string, count: number) => string;
 }
@@ -125,6 +127,7 @@ export function service(options: ServiceOptions = {}): Service {
     },
     secrets,
     ...(options.observe ? { observe: options.observe } : {}),
+    recovers: options.recovers ?? true,
     log: (level, event, facts) => void logs.push({ level, event, facts }),
   });
   const entries = async (run_id: string) =>

@@ -70,6 +70,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const workspace = demo?.folder ?? settings.workspace ?? io.cwd;
   await using runtime = createRuntime({
     ...(store ? { store } : {}),
+    recovers: false, // a person decides whether to continue, with the next message
     policy: withPatience(settings.policy),
     env: settings.env,
     home: settings.home,

@@ -107,6 +107,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const failure_places = new Map<unknown, string>();
   const runtime = createRuntime({
     ...(store ? { store } : {}),
+    recovers: false, // they are other prompts than this one
     policy: settings.policy,
     plans: settings.all_plans,
     env: settings.env,

@@ -17,9 +17,10 @@ export const command: Command = {
     ...formatFlags({ help: "text (default), or {run_id, undone, not_undone}" }),
   ],
   details: () =>
-    "A file that was changed since stays as it is. What commands of the run did is not undone. Exit codes: " +
-    "0 all is put back, 1 some files are not. preamp runs lists the runs; those without --session are not " +
-    "stored.\n",
+    `A file that was changed since stays as it is. What commands of the run did is not undone. A run whose process has
+died is ended first. Exit codes: 0 all is put back, 1 some files are not. preamp runs lists the runs; those without
+--session are not stored.
+`,
   async run(args, io) {
     const wanted = runOf(args);
     return await withStoredRuns(args, io, async ({ runs }) => {

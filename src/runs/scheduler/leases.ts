@@ -112,6 +112,16 @@ export function busyError(session_id: string, fact: string): PreampError {
   return new PreampError("session_busy", `Cannot start a run in session "${session_id}": ${fact}`);
 }
 
+/** Seconds after which the lease of a process on another machine that has died is free at the latest. */
+const FREE_AFTER_S = 10;
+
+/** Returns why a session of another process is in use. `run_id`: the run that has it, if it is known. */
+export function busyElsewhere(run_id?: string): string {
+  const run = run_id === undefined ? "a run" : `run "${run_id}"`;
+  return `another process executes ${run}; wait for its end, or cancel it. If that process has died on ` +
+    `another machine, the session is free within ${FREE_AFTER_S} s`;
+}
+
 /** Begin of the names of these leases. */
 const SESSION = "session/";
 

@@ -17,7 +17,9 @@ import {
   openInputs,
   type StoredInput,
 } from "../storage/run_input.ts";
+import { RunProjection } from "../run/run_projection.ts";
 import { DAY_MS, endOf } from "../run/run_records.ts";
+import { pointOf, withAnswers } from "../storage/fork.ts";
 import { initialState, lastRunOf, sessionChange } from "../storage/session_store.ts";
 import type { Run, SavedSession } from "../types.ts";
 import { projectRun } from "./remote_runs.ts";
@@ -204,15 +206,26 @@ export class Recovery {
     });
   }
 
-  /** Ends a run that cannot be restored. */
-  async #end({ input, entries }: OrphanedRun, saved: SavedSession | null, error: Error): Promise<void> {
-    const { store, clock, limitsOf } = this.#scheduler.deps;
+  /** Ends a run of a process that is gone, instead of continuing it. This process has its session's lease. */
+  async endOrphan(run_id: string): Promise<void> {
+    const { deps: { store }, sessions } = this.#scheduler;
+    const input = await loadOpenInput(store, run_id);
+    const entries = await store.entries(run_id, 0, Number.MAX_SAFE_INTEGER) as Entry[] | null;
+    if (input === null || entries === null) return;
+    await this.#end({ input, entries }, await sessions.find(input.caller, input.session_id));
+  }
+
+  /** Ends a run that cannot be restored, or is not to be. */
+  async #end(orphan: OrphanedRun, saved: SavedSession | null, error?: Error): Promise<void> {
+    const { deps: { store, clock, limitsOf }, leases } = this.#scheduler;
+    const { input, entries } = orphan;
     const { run_id, session_id, caller } = input;
     const record = await store.get("run", run_id);
     if (record === null) return;
     const now_ms = clock.now();
     const outcome = interruptedOutcome(error);
-    const run = projectRun(record.value as unknown as Run, entries).end(outcome, timestamp(now_ms));
+    const stored = record.value as unknown as Run;
+    const run = projectRun(stored, entries).end(outcome, timestamp(now_ms));
     const draft = draftEntry("run:end", session_id, { run: run as unknown as JsonObject });
     const entry: Entry = { ...draft, run_id, seq: entries.length + 1, ts: timestamp(now_ms) };
     const expires_ms = now_ms + limitsOf(caller).retention_days * DAY_MS;
@@ -220,9 +233,13 @@ export class Recovery {
       { append: run_id, after: entries.length, entries: [entry] },
       ...endOf(run, input, expires_ms),
       ...(saved && !isWaiting(entries)
-        ? [sessionChange(caller, { ...saved, last_run: lastRunOf(outcome) }, expires_ms)]
+        ? [sessionChange(
+          caller,
+          { ...sessionAfter(saved, stored, orphan), last_run: lastRunOf(outcome) },
+          expires_ms,
+        )]
         : []),
-    ]);
+    ], leases.fence(session_id));
   }
 }
 
@@ -240,8 +257,32 @@ function beforeRun(saved: SavedSession, { continued }: StoredInput): SavedSessio
     : null;
 }
 
-/** Returns the outcome of a run that cannot be continued. */
-function interruptedOutcome(error: unknown): Outcome {
-  const message = `Cannot continue the run: its process ended: ${errorMessage(error)}`;
-  return failedOutcome(new Error(message), "interrupted");
+/** Returns a session with what an interrupted run has added to it. */
+function sessionAfter(saved: SavedSession, run: Run, { input, entries }: OrphanedRun): SavedSession {
+  const { session_id } = input;
+  const has_turn = entries.some((entry) =>
+    entry.event === "execution:start" && entry.session_id === session_id
+  );
+  if (!has_turn) return saved;
+  const { messages, session_state } = pointOf({ run, events: entries, replay: input }, entries.length);
+  const projection = new RunProjection(
+    { ...run, warnings: [] },
+    { ...input, messages: input.history, counters: saved.counters },
+  );
+  for (const entry of entries) projection.add(entry);
+  const { usages, counters, remembered } = projection.of(session_id);
+  return {
+    ...saved,
+    messages: withAnswers(messages, "was interrupted: its process ended, and its effect is not known"),
+    session_state,
+    usages,
+    counters,
+    ...(remembered.length > 0 ? { remembered } : {}),
+  };
+}
+
+/** Returns the outcome of a run that is not continued. `error`: why it cannot be. */
+function interruptedOutcome(error?: unknown): Outcome {
+  const reason = error === undefined ? "" : `: ${errorMessage(error)}`;
+  return failedOutcome(new Error(`Cannot continue the run: its process ended${reason}`), "interrupted");
 }

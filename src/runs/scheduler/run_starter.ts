@@ -3,7 +3,7 @@ import { AWAITING, type RunStatus } from "../types.ts";
 import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { RunRequest } from "../types.ts";
-import { busyError } from "./leases.ts";
+import { busyElsewhere, busyError } from "./leases.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
 import type { SessionQueue } from "./session_queue.ts";
 
@@ -22,10 +22,17 @@ function cancelsActive(if_busy: RunRequest["if_busy"], awaits_person: boolean): 
 export class RunStarter {
   readonly #scheduler: SchedulerContext;
   readonly #queue: SessionQueue;
+  readonly #endOrphan: (run_id: string) => Promise<void>;
 
-  constructor(scheduler: SchedulerContext, queue: SessionQueue) {
+  /** @param endOrphan Ends the run of a crashed process in a session whose lease this process has. */
+  constructor(
+    scheduler: SchedulerContext,
+    queue: SessionQueue,
+    endOrphan: (run_id: string) => Promise<void>,
+  ) {
     this.#scheduler = scheduler;
     this.#queue = queue;
+    this.#endOrphan = endOrphan;
   }
 
   /**
@@ -46,7 +53,7 @@ export class RunStarter {
     }
     const awaits_person = AWAITING.has(active?.index?.status as RunStatus);
     const cancels = !is_agent && cancelsActive(if_busy, awaits_person);
-    if (!cancels && if_busy !== "queue") throw busyError(session_id, "another server has an active run");
+    if (!cancels && if_busy !== "queue") throw busyError(session_id, busyElsewhere(active?.key));
     await this.#wait(run, cancels);
   }
 
@@ -94,9 +101,13 @@ export class RunStarter {
     if (!await leases.acquire(session_id, run)) return false;
     try {
       if (saved !== null && !is_new) {
-        if (await this.#hasOrphan(run)) {
-          await leases.release(session_id);
-          return false;
+        const orphan = await this.#orphanIn(run);
+        if (orphan !== undefined) {
+          if (this.#scheduler.deps.recovers !== false) {
+            await leases.release(session_id);
+            return false;
+          }
+          await this.#endOrphan(orphan);
         }
         const now = await this.#scheduler.sessions.reload(caller, request, saved);
         if (now !== saved) run.continueFrom(now);
@@ -113,10 +124,10 @@ export class RunStarter {
     return true;
   }
 
-  /** Resolves to whether a crashed process has left a run in the session, which is to be recovered first. */
-  async #hasOrphan(run: ActiveRun): Promise<boolean> {
-    if (!this.#scheduler.is_shared) return false;
-    return (await this.#queue.openRuns(run.options)).active !== undefined;
+  /** Resolves to the id of the run that a crashed process has left in the session, if any. */
+  async #orphanIn(run: ActiveRun): Promise<string | undefined> {
+    if (!this.#scheduler.is_shared) return undefined;
+    return (await this.#queue.openRuns(run.options)).active?.key;
   }
 
   /** Begins a run in a new session. `run.options.saved` is its first state. */

@@ -7,7 +7,7 @@ import { PreampError } from "../../sdk/errors.ts";
 import { Admission, CallerSlots } from "./admission.ts";
 import type { RunnablePlan, RunsDeps } from "../ports.ts";
 import { RunStarter } from "./run_starter.ts";
-import { busyError } from "./leases.ts";
+import { busyElsewhere, busyError } from "./leases.ts";
 import { type RunsAnywhere, SchedulerContext } from "./scheduler_context.ts";
 import { SessionQueue } from "./session_queue.ts";
 import { Shutdown } from "./shutdown.ts";
@@ -35,7 +35,7 @@ export class RunScheduler implements RunOwner {
     const context = new SchedulerContext(deps, sessions, anywhere, (id) => this.#queue.check(id));
     this.context = context;
     this.#queue = new SessionQueue(context, (run) => this.#starter.startWaiting(run));
-    this.#starter = new RunStarter(context, this.#queue);
+    this.#starter = new RunStarter(context, this.#queue, (run_id) => this.recovery.endOrphan(run_id));
     const slots = context.is_shared ? new CallerSlots(context.held) : null;
     this.#admission = new Admission((caller) => deps.limitsOf(caller), slots, deps.clock);
     this.recovery = new Recovery(context, this.#queue, (options) => this.#newAdmittedRun(options));
@@ -177,7 +177,7 @@ export class RunScheduler implements RunOwner {
       );
     }
     if (!await this.context.leases.acquire(session_id, run)) {
-      throw busyError(session_id, "another server has an active run");
+      throw busyError(session_id, busyElsewhere());
     }
     try {
       // another run may have changed it since it was read
@@ -190,6 +190,21 @@ export class RunScheduler implements RunOwner {
 
   async releaseChild(session_id: string): Promise<void> {
     await this.context.leases.release(session_id);
+  }
+
+  /**
+   * Ends a run whose process has died. Resolves to why it cannot be ended, or null.
+   */
+  async endOrphan({ id, session_id }: Run): Promise<string | null> {
+    const { runs, leases, is_shared } = this.context;
+    if (runs.get(id) !== undefined || !is_shared) return "it has not ended; cancel it first";
+    if (leases.has(session_id) || !await leases.acquire(session_id, null)) return busyElsewhere(id);
+    try {
+      await this.recovery.endOrphan(id);
+    } finally {
+      await leases.release(session_id);
+    }
+    return null;
   }
 
   ended(run: ActiveRun): void {

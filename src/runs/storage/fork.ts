@@ -49,11 +49,14 @@ function isOfUser({ role, metadata }: Message): boolean {
   return role === "user" && (metadata?.source === undefined || metadata.source === "user");
 }
 
-/** Returns messages in which every call has a result. Calls without one get one that reports the fork. */
-export function withAnswers(messages: readonly Message[]): Message[] {
+/**
+ * Returns messages in which every call has a result.
+ * @param fact Result of the calls without one, after "Tool '…' ".
+ */
+export function withAnswers(messages: readonly Message[], fact = FORKED_HERE): Message[] {
   const whole: Message[] = [];
   let open: { id: string; name: string }[] = [];
-  const close = () => whole.push(...open.splice(0).map(notExecuted));
+  const close = () => whole.push(...open.splice(0).map((call) => errorResult(call, fact)));
   for (const message of messages) {
     if (message.role === "tool") open = open.filter(({ id }) => id !== message.tool_call_id);
     else close();
@@ -64,8 +67,10 @@ export function withAnswers(messages: readonly Message[]): Message[] {
   return whole;
 }
 
-function notExecuted({ id, name }: { id: string; name: string }): Message {
-  const content = `Error: Tool '${name}' was not executed: the session was forked here`;
+const FORKED_HERE = "was not executed: the session was forked here";
+
+function errorResult({ id, name }: { id: string; name: string }, fact: string): Message {
+  const content = `Error: Tool '${name}' ${fact}`;
   return { role: "tool", tool_call_id: id, name, content };
 }
 

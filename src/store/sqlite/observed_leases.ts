@@ -1,7 +1,8 @@
 /**
  * Leases in a SQLite file, which has no clock of its own. The clocks of two servers may differ by minutes and
  * may jump, so the expiry that one server wrote proves nothing to another. A lease counts as expired when it
- * has not been renewed for its duration, measured by the monotonic clock of the server that wants it.
+ * has not been renewed for its duration, measured by the monotonic clock of the server that wants it; or at
+ * once when its owner is known to have died.
  */
 
 /** A stored lease, as far as it decides who has it. */
@@ -25,11 +26,16 @@ const MAX_OBSERVED = 100_000;
 /** What one process has seen of the leases in a store. */
 export class ObservedLeases {
   readonly #monotonic: () => number;
+  readonly #isGone: (owner: string) => Promise<boolean>;
   readonly #seen = new Map<string, { readonly lease: StoredLease; readonly since_ms: number }>();
 
-  /** @param monotonic Returns milliseconds that never go backwards. */
-  constructor(monotonic: () => number) {
+  /**
+   * @param monotonic Returns milliseconds that never go backwards.
+   * @param isGone Resolves to whether the process of an owner is known to have ended.
+   */
+  constructor(monotonic: () => number, isGone: (owner: string) => Promise<boolean>) {
     this.#monotonic = monotonic;
+    this.#isGone = isGone;
   }
 
   /** Records the current state of a lease; a state that was seen before keeps its age. */
@@ -63,10 +69,13 @@ export class ObservedLeases {
     attempt: (expired: StoredLease | null) => Promise<LeaseAttempt>,
   ): Promise<number | null> {
     let before: StoredLease | undefined;
+    let orphaned: StoredLease | null = null;
     for (let count = 0;; count++) {
-      const found = await attempt(this.expired(name, ttl_ms));
+      const found: LeaseAttempt = await attempt(orphaned ?? this.expired(name, ttl_ms));
       this.see(name, "held" in found ? found.held : found.acquired);
       if (!("held" in found)) return found.token;
+      orphaned = count < ATTEMPTS && await this.#isGone(found.held.owner) ? found.held : null;
+      if (orphaned !== null) continue;
       const renewed = before !== undefined && !isSame(before, found.held);
       if (!wait || !found.late || renewed || count > ATTEMPTS) return null;
       before = found.held;

@@ -18,6 +18,7 @@ import {
 } from "../store.ts";
 import { Waiters } from "../waiters.ts";
 import type { Operation } from "./database.ts";
+import { OwnerLocks } from "./owner_locks.ts";
 import type { Failure, FromWorker, ToWorker } from "./worker.ts";
 
 /** Options of {@link openSqliteStore}. */
@@ -57,7 +58,8 @@ interface Call {
  */
 export async function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Promise<Store> {
   // first the store, because its worker starts while the file is created
-  const store = new SqliteStore(options.now ?? Date.now, options.monotonic ?? (() => performance.now()));
+  const monotonic = options.monotonic ?? (() => performance.now());
+  const store = new SqliteStore(options.now ?? Date.now, monotonic, new OwnerLocks(`${path}-owners`));
   await store.open(path, options.check ? options.large_bytes ?? LARGE_BYTES : null);
   return store;
 }
@@ -76,11 +78,13 @@ class SqliteStore implements Store {
   #opened: PromiseWithResolvers<void> = Promise.withResolvers();
   #closed: PromiseWithResolvers<void> | null = null;
   readonly #waiters = new Waiters();
+  readonly #owners: OwnerLocks;
   readonly #observed: ObservedLeases;
 
-  constructor(now: () => number, monotonic: () => number) {
+  constructor(now: () => number, monotonic: () => number, owners: OwnerLocks) {
     this.#now = now;
-    this.#observed = new ObservedLeases(monotonic);
+    this.#owners = owners;
+    this.#observed = new ObservedLeases(monotonic, (owner) => owners.isGone(owner));
     this.#worker = createWorker();
     this.#worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.#receive(data);
     this.#worker.onerror = (event) => {
@@ -146,8 +150,9 @@ class SqliteStore implements Store {
     return pageOf(rows, options.limit);
   }
 
-  acquire(lease: string, owner: string, ttl_ms: number, wait?: boolean): Promise<number | null> {
-    return this.#observed.acquire(
+  async acquire(lease: string, owner: string, ttl_ms: number, wait?: boolean): Promise<number | null> {
+    await this.#owners.hold(owner);
+    return await this.#observed.acquire(
       lease,
       { ttl_ms, wait },
       (expired) => this.#call<LeaseAttempt>({ method: "acquire", args: [lease, owner, ttl_ms, expired] }),
@@ -189,6 +194,7 @@ class SqliteStore implements Store {
       else if (this.#running === null && !this.#is_gathering) this.#post({ close: true });
     }
     await this.#closed.promise;
+    await this.#owners.close();
   }
 
   #post(message: ToWorker): void {
