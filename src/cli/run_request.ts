@@ -7,6 +7,7 @@ import type { RunLimits } from "../sdk/contracts.ts";
 import { adviceFor, type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { readInput } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
+import { withPictures } from "./prompt_images.ts";
 import { modelOf, readNamedPlan, readPlans } from "./plan_files.ts";
 import type { Settings } from "./settings.ts";
 
@@ -28,7 +29,8 @@ export async function readRequest(args: Arguments, io: Io, settings: Settings): 
   const limits = readLimits(args.all("limit"));
   const named = await readNamedPlan(args, io, settings);
   const plan = named || files.length > 0 ? await readPlans(files, io, named) : undefined;
-  const prompt = await readPrompt(args, io, settings.policy.limits.max_body_bytes);
+  const text = await readPrompt(args, io, settings.policy.limits.max_body_bytes);
+  const prompt = await withPictures(text, args.rest[0] ?? "", args.all("image"), io.cwd);
   if (plan && files.length > 0) {
     const { sayPlanOnce } = await import("./folder/said_plans.ts");
     await sayPlanOnce(plan, io, { workspace: settings.workspace ?? io.cwd, env: settings.env });

@@ -53,6 +53,13 @@ export const command: Command = {
     },
     { name: "yes", short: "y", help: "allow all calls of this run without asking" },
     STDIN_FLAG,
+    {
+      name: "image",
+      value: "FILE",
+      many: true,
+      help:
+        "show the model a picture (PNG, JPEG, GIF, WebP, at most 3.75 MiB); @FILE.png in the prompt does too",
+    },
     { name: "strict", help: "exit 1 on any warning; do not start a run that has warnings" },
     ...formatFlags({
       help: "the answer (default), the run object, or {run, events, replay} for preamp replay",
@@ -78,6 +85,7 @@ shows. PREAMP_MODEL is the model of runs without a plan.
 
   preamp run "What is 6 × 7?"
   preamp run -m anthropic/claude-sonnet-5-5 "What is 6 × 7?"
+  preamp run -m anthropic/claude-sonnet-5-5 "What is wrong in @screenshot.png?"
   git diff | preamp run "Review this change"
   preamp run --profile calculator "What is 12 * 12?"
   preamp run -p plans/calculator.yaml --limit max_tool_calls=3 "compute (12.5 - 4) ^ 2 / 3"

@@ -5,6 +5,7 @@
 import * as z from "zod";
 import type { RunLimits } from "../../sdk/contracts.ts";
 import { MIN_DURATION_S, MODEL_FORM, readModelName } from "../../plan/check/field_checks.ts";
+import { imageFromBase64, MAX_IMAGE_CHARS } from "../../sdk/images.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 
 /** Creates the schema of an object that is validated elsewhere; the value is not copied. */
@@ -49,7 +50,15 @@ const PromptBlock = ContentBlock.refine((block) => block.type !== "text" || type
   error: "must have text when its type is text",
 });
 
-const prompt = z.union([nonBlank, z.array(PromptBlock).min(1)], {
+/** An image in base64 must be one that models take; other forms, such as an address, are the provider's. */
+const CheckedBlock = PromptBlock.refine((block) => {
+  const source = isObject(block.source) ? block.source : {};
+  if (block.type !== "image" || source.type !== "base64") return true;
+  return typeof source.data === "string" && source.data.length <= MAX_IMAGE_CHARS &&
+    imageFromBase64(source.data, String(source.media_type ?? "")) !== undefined;
+}, { error: "must be a PNG, JPEG, GIF or WebP image in base64, of at most 5 MiB, when it is an image" });
+
+const prompt = z.union([nonBlank, z.array(CheckedBlock).min(1)], {
   error: "must be text that is not blank, or a list of content blocks",
 });
 
