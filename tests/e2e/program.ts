@@ -122,9 +122,12 @@ export async function startProgram(args: readonly string[], options: ProgramOpti
 const UNHANDLED =
   /^.{0,20}error.{0,10}: .{0,20}Uncaught(?! \(in worker "guest"\)).*$|^.*"code":"(?:unhandled_rejection|uncaught_error)".*$/m;
 
-/** @throws {Error} when the host left an error unhandled, whatever else it did right. */
+/**
+ * @throws {Error} when the host left an error unhandled, or printed a warning of Node's, whatever else it did
+ * right.
+ */
 function assertNothingUnhandled(args: readonly string[], stderr: string): void {
-  const found = UNHANDLED.exec(stderr);
+  const found = UNHANDLED.exec(stderr) ?? /^.*\bDeprecationWarning\b.*$/m.exec(stderr);
   if (found) throw new Error(`"preamp ${args.join(" ")}" left an error unhandled: ${found[0]}`);
 }
 
