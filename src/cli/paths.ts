@@ -114,7 +114,7 @@ function reasonOf(error: unknown, verb: "read" | "write"): string {
   }
   if (error instanceof Deno.errors.IsADirectory) return "it is a folder";
   if (error instanceof Deno.errors.NotFound) return "its folder does not exist";
-  if (error instanceof TypeError) return "it is not UTF-8 text";
+  if (error instanceof TypeError) return "it is not UTF-8 text; convert it, such as with iconv";
   return errorMessage(error);
 }
 

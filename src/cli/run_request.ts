@@ -98,13 +98,8 @@ async function readPiped(io: Io, max_bytes: number, otherwise = ""): Promise<str
     return (await readInput("-", io, max_bytes)).text;
   } catch (error) {
     const { cause, message } = error as UsageError; // readInput() throws no other
-    const mend = cause instanceof RangeError
-      ? "pipe in a part of it, raise --limits.max_body_bytes"
-      : cause instanceof TypeError
-      ? "convert it, such as with iconv"
-      : null;
-    if (mend === null) throw error;
-    throw new UsageError(`${message}: ${mend}${otherwise}`, { cause });
+    const mend = cause instanceof RangeError ? "; pipe in a part of it, raise --limits.max_body_bytes" : "";
+    throw new UsageError(`${message}${mend}${otherwise}`, { cause });
   } finally {
     clearTimeout(notice);
   }

@@ -63,6 +63,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "store check": [],
   "store migrate": [],
   "store vacuum": [],
+  "store erase": ["--namespace", "unknown"],
   "source add": ["tool-x", "./tool.ts"],
   "source remove": ["tool-x"],
   "source list": [],
@@ -178,7 +179,7 @@ Deno.test("a text on stdin that is not UTF-8 is wrong usage, and no bug", async 
     const code = await cli(args, { ...io, in: { ...io.in, text } });
     assertEquals([code, io.stderr.split("\n")[0]], [
       2,
-      "error: Cannot read stdin: it is not UTF-8 text: convert it, such as with iconv",
+      "error: Cannot read stdin: it is not UTF-8 text; convert it, such as with iconv",
     ]);
   }
 });

@@ -73,7 +73,10 @@ Deno.test("a model of -m without its key is answered with the variable, and with
   };
   for (const args of [["-m", "groq/x"], ["-m", "groq/x", "-p", "own.yaml"]]) {
     const text = await of(...args);
-    assertMatch(text, /^error: Cannot use provider-groq without a key: set the variable GROQ_API_KEY; keys /);
+    assertMatch(
+      text,
+      /^error: Cannot use provider-groq without a key: set the variable GROQ_API_KEY; keys /m,
+    );
     assertEquals(/\bplan\b|api_key|providers\[/.test(text), false, text);
   }
   const config = { api_key: "${MY_GROQ_KEY}", model: "x" };

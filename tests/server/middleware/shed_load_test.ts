@@ -34,9 +34,18 @@ Deno.test("ProcessLoad takes work until a turn of the event loop takes more than
   process.now_ms = 1_001;
   assertEquals(await asked(), refusal("its event loop is 1.0 s late"));
   turn();
-  process.now_ms = 5_000;
+  process.now_ms = 1_500;
   assertEquals(await asked(), refusal("its event loop is 1.0 s late")); // the last turn; this one is asked for
   turn();
+  assertEquals(await asked(), "begins");
+});
+
+Deno.test("ProcessLoad takes work a second after a slow turn, although no other turn was measured", async () => {
+  const { process, asked, turn } = controlled();
+  assertEquals(await asked(), "begins");
+  process.now_ms = 3_000; // it loaded the modules of a first run
+  turn();
+  process.now_ms = 4_000;
   assertEquals(await asked(), "begins");
 });
 
