@@ -13,11 +13,15 @@ const MIN_OUTPUT_TOKENS = 256;
 
 /** Options of {@link RunLimitGuard}. */
 export interface RunLimitOptions {
-  limits: RunLimits;
+  /** Default: those of the parent. */
+  limits?: RunLimits;
   /** Whether the plan or request set `max_cost_usd`: then a call without a price ends the run. */
   cost_limit_is_set?: boolean;
   clock: HostClock;
-  /** Limits of the parent: a sub-agent's calls count against its own limits and its parent's. */
+  /**
+   * Limits of the parent: a sub-agent's calls count against its own limits and its parent's. The last model
+   * call is the parent's, unless a person may raise the limit.
+   */
   parent?: RunLimitGuard;
 }
 
@@ -44,7 +48,8 @@ export interface UsedLimits {
 
 /** Counts usage of a run and throws when a limit is reached. */
 export class RunLimitGuard {
-  #limits!: RunLimits;
+  /** Undefined: those of the parent. */
+  #limits: RunLimits | undefined;
   /** Aborts with `limit_reached` when a limit ends the run, or the parent's run while a session works. */
   readonly ending = new StepAbort();
   readonly #options: RunLimitOptions;
@@ -70,7 +75,8 @@ export class RunLimitGuard {
 
   constructor(options: RunLimitOptions) {
     this.#options = options;
-    this.#apply(options.limits);
+    if (options.limits) this.#apply(options.limits);
+    else this.#max = { iterations: Infinity, tool_calls: Infinity, tokens: Infinity };
   }
 
   #apply(limits: RunLimits): void {
@@ -87,12 +93,12 @@ export class RunLimitGuard {
 
   /** The limits that apply now. */
   get limits(): RunLimits {
-    return this.#limits;
+    return this.#limits ?? this.#options.parent!.limits; // one of the two is there
   }
 
   /** Sets limits that a person has raised. Sub-agents keep limits of their own. */
   raise(limits: Partial<RunLimits>): void {
-    this.#apply({ ...this.#limits, ...limits });
+    this.#apply({ ...this.limits, ...limits });
   }
 
   /** Returns what was used of a limit, as the limit is written. */
@@ -133,6 +139,12 @@ export class RunLimitGuard {
     const { limits } = this;
     if (this.#answered + this.#pending >= this.#max.iterations) {
       throw this.#reached("max_iterations", `${limits.max_iterations} model calls were answered`);
+    }
+    if (this.calls_left === 0 && this.#kept_calls > 0) {
+      throw this.#reached(
+        "max_iterations",
+        "the last model call is that of the session which started this one",
+      );
     }
     if (this.#max_cost !== null && this.#cost >= this.#max_cost) {
       throw this.#reached("max_cost_usd", `the run has cost ${limits.max_cost_usd} US dollars`);
@@ -208,6 +220,18 @@ export class RunLimitGuard {
     this.#tool_calls++;
   }
 
+  /** Number of model calls that are neither answered nor open, without the one that a parent keeps. */
+  get calls_left(): number {
+    const own = this.#max.iterations - this.#answered - this.#pending;
+    const outer = this.#options.parent?.calls_left ?? Infinity;
+    return Math.max(0, Math.min(own, outer - this.#kept_calls));
+  }
+
+  /** Model calls of the parent that a sub-agent leaves. */
+  get #kept_calls(): number {
+    return this.#options.parent && this.limits.on_limit !== "pause" ? 1 : 0;
+  }
+
   /** Number of tokens that are neither used nor reserved. */
   get tokens_left(): number {
     const own = this.#max.tokens - this.#tokens - this.#reserved_tokens;
@@ -275,7 +299,7 @@ export class RunLimitGuard {
   #reached(limit: RaisableLimit, fact: string): PreampError {
     const error = reached(limit, fact);
     const is_of_run = this.#options.parent === undefined;
-    if (is_of_run && this.#limits.on_limit === "pause") RAISABLE.set(error, { guard: this, limit });
+    if (is_of_run && this.limits.on_limit === "pause") RAISABLE.set(error, { guard: this, limit });
     return error;
   }
 

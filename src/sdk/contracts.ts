@@ -285,7 +285,10 @@ export interface Coordinator {
   readonly hooks: HookRegistry;
   /** The session's cancellation token. */
   readonly cancellation: CancellationToken;
-  /** Limits of the run; the guards enforce them. */
+  /**
+   * Limits of the run; the guards enforce them. `max_iterations` is what this session may use of it: its
+   * answered model calls of the turn, and those that the rest of the run leaves.
+   */
   readonly limits: ModuleLimits;
   /** Maximum code points of one injection; null = unlimited. */
   readonly injection_size_limit: number | null;

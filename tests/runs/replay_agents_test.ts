@@ -28,6 +28,7 @@ interface Family {
 
 const HELPER = { description: "Helps", system: "You help.", providers: [script(sum("6*7"), "It is 42.")] };
 const ASK_HELPER = tasks({ agent: "helper", instruction: "What is 6 × 7?" });
+const sums = (count: number) => Array.from({ length: count }, () => sum());
 const SLOW = { providers: [script({ delay_ms: 1_000, ...sum() }, { delay_ms: 1_000, text: "at last" })] };
 const ASKING = {
   hooks: [{ module: "hooks-approval", config: { rules: [{ tool: "calculator", action: "ask" }] } }],
@@ -136,6 +137,20 @@ const FAMILIES: Record<string, Family> = {
     plan: planOf([ASK_HELPER, "never"], { helper: { providers: [script(sum(), sum(), "never")] } }, {
       limits: { max_tool_calls: 2 },
     }),
+  },
+  "a sub-agent that loops until the run's model calls are nearly used up": {
+    plan: planOf([ASK_HELPER, sum(), "what there is"], {
+      helper: { providers: [script(...sums(4), "so far 2")] },
+    }, {
+      limits: { max_iterations: 7 },
+    }),
+  },
+  "concurrent sub-agents that loop": {
+    plan: planOf(
+      [tasks({ agent: "helper", instruction: "x" }, { agent: "other", instruction: "y" }), "what there is"],
+      { helper: { providers: [script(...sums(9))] }, other: { providers: [script(...sums(9))] } },
+      { limits: { max_iterations: 6 } },
+    ),
   },
   "a sub-agent that uses up the run's tokens": {
     plan: planOf([ASK_HELPER, "never"], {

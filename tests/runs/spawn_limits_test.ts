@@ -77,6 +77,83 @@ Deno.test("limits are shared: what a sub-agent used is missing for its parent", 
   assertEquals([turn_count, status, stop_reason], [3, "incomplete", "limit:max_iterations"]);
 });
 
+/** Answers of a model that always calls a tool, and has a text where it is offered none. */
+const looping = (count: number, text: string) => [
+  ...Array.from({ length: count }, () => sum()),
+  text,
+];
+
+Deno.test("a sub-agent that loops leaves its parent a call, in which no tools are offered", async () => {
+  const { run, entries } = await agentsKit().run(
+    planOf([ASK_HELPER, "the sum is 2 so far"], {
+      helper: { providers: [script(...looping(5, "so far 2"))] },
+    }, {
+      limits: { max_iterations: 8 },
+    }),
+  );
+  assertEquals([run.turn_count, run.output_text], [8, "the sum is 2 so far"]);
+  assertEquals([run.status, run.stop_reason], ["incomplete", "limit:max_iterations"]);
+  assertEquals(
+    resultsOf(entries).map(({ output }) => [output.response, output.stop_reason, output.turn_count]),
+    [
+      ["so far 2", "limit:max_iterations", 6],
+    ],
+  );
+  const wrapped = entries.filter(({ event, data }) =>
+    event === "provider:request" && data.max_reached === true
+  );
+  assertEquals(wrapped.map(({ session_id, data }) => [session_id, data.iteration]), [["ses_2", 6], [
+    "ses_1",
+    2,
+  ]]);
+});
+
+Deno.test("sub-agents that loop at once, and within each other, leave each of their parents a call", async () => {
+  const helper = { providers: [script(...looping(30, "never"))] };
+  const at_once = await agentsKit().run(
+    planOf(
+      [tasks(...["a", "b", "c"].map((instruction) => ({ agent: "helper", instruction }))), "what there is"],
+      { helper },
+      { limits: { max_iterations: 12 } },
+    ),
+  );
+  assertEquals([at_once.run.output_text, at_once.run.turn_count], ["what there is", 12]);
+  const down = { providers: [script(ASK_HELPER, "from below")] };
+  const nested = await agentsKit({ limits: { max_depth: 2 } }).run(
+    planOf([tasks({ agent: "down", instruction: "x" }), "from the top"], { down, helper }, {
+      limits: { max_iterations: 9 },
+    }),
+  );
+  assertEquals([nested.run.output_text, nested.run.turn_count], ["from the top", 9]);
+  assertEquals(resultsOf(nested.entries).map(({ output }) => output.response), ["", "from below"]);
+});
+
+Deno.test("a sub-agent does not begin when the last model call of the run is left", async () => {
+  const { run, entries } = await agentsKit().run(
+    planOf([ASK_HELPER, "alone"], { helper: HELPER }, { limits: { max_iterations: 2 } }),
+  );
+  assertEquals([run.output_text, run.turn_count], ["alone", 2]);
+  assertStringIncludes(resultsOf(entries)[0]?.error?.message ?? "", "max_iterations");
+  assert(!names(entries).includes("task:agent_spawned"));
+});
+
+Deno.test("a sub-agent asks for the run's last model call where a person may raise the limit", async () => {
+  const kit = agentsKit();
+  const handle = await kit.start(
+    planOf([ASK_HELPER, "done"], { helper: { providers: [script(sum(), "helped")] } }, {
+      limits: { max_iterations: 2, on_limit: "pause" },
+    }),
+  );
+  const { approvals } = await handle.settled("attention");
+  assertEquals(approvals.map(({ limit, session_id }) => [limit?.name, session_id]), [[
+    "max_iterations",
+    "ses_2",
+  ]]);
+  await kit.runs.raiseLimits(CALLER, handle.id, { max_iterations: 5 });
+  const run = await handle.settled("end");
+  assertEquals([run.status, run.output_text, run.turn_count], ["completed", "done", 4]);
+});
+
 Deno.test("limits of an agent apply to it alone, and never exceed its parent's", async () => {
   const own = { providers: [script(sum(), sum(), "never")], limits: { max_tool_calls: 1 } };
   const narrow = await agentsKit().run(planOf([ASK_HELPER, sum(), sum(), "done"], { helper: own }));

@@ -85,8 +85,9 @@ export class ModuleCoordinator implements Coordinator {
     return this.#shared.session.host.clock;
   }
   get limits(): ModuleLimits {
-    const { run_limits, limits: { max_answer_bytes } } = this.#shared.session;
-    return Object.freeze({ ...run_limits.limits, max_answer_bytes });
+    const { run_limits, limits: { max_answer_bytes }, turn } = this.#shared.session;
+    const max_iterations = run_limits.calls_left + (turn?.answered ?? 0);
+    return Object.freeze({ ...run_limits.limits, max_iterations, max_answer_bytes });
   }
   get cancellation(): CancellationToken {
     return this.#shared.session.cancellation;

@@ -6,6 +6,7 @@ import type { Entry } from "../../kernel/host.ts";
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
+import type { RunLimits } from "../../sdk/types.ts";
 import { callsOf } from "../../sdk/loop/assistant_message.ts";
 import { describe } from "../../sdk/value_path.ts";
 import type { RunnablePlan } from "../ports.ts";
@@ -82,6 +83,8 @@ function ownTurn(recording: Recording, deps: ReplayDeps): ReplayableTurn {
   const output_text = status === "completed" ? run.output_text : null;
   const recorded = new RecordedTurn(events, run.session_id, { status, stop_reason, output_text }, open_calls);
   const clock = clockOf(recording);
+  const limitGuard = runLimits(recording, clock);
+  limitGuard.raise(wrapUpLimit(events.filter((entry) => entry.session_id === run.session_id)));
   return {
     input: {
       recorded,
@@ -89,7 +92,7 @@ function ownTurn(recording: Recording, deps: ReplayDeps): ReplayableTurn {
       ready: deps.ready,
       surface: replay.surface!, // a session with a turn is initialised
       initial: replay,
-      limitGuard: runLimits(recording, clock),
+      limitGuard,
       resume: replay.resume,
       parent_id: null,
     },
@@ -125,6 +128,8 @@ async function* agentTurns(recording: Recording, deps: ReplayDeps): AsyncGenerat
     const { status = null, stop_reason = null } = events[to]?.data ?? {};
     const clock = clockOf(recording);
     const whole = runLimits(recording, clock);
+    const limitGuard = input.limited ? childRunLimits(whole, ready, clock) : whole;
+    limitGuard.raise(wrapUpLimit(entries));
     yield {
       input: {
         recorded: new RecordedTurn(entries, session_id, { status, stop_reason, output_text: null }),
@@ -132,7 +137,7 @@ async function* agentTurns(recording: Recording, deps: ReplayDeps): AsyncGenerat
         ready,
         surface: input.surface,
         initial: input,
-        limitGuard: input.limited ? childRunLimits(whole, ready, clock) : whole,
+        limitGuard,
         resume: undefined,
         parent_id: opening.session_id,
       },
@@ -164,6 +169,17 @@ function runLimits({ run, replay }: Recording, clock: InstantClock): RunLimitGua
   const max_tool_calls = Math.max(run.limits.max_tool_calls, run.tool_call_count);
   const limits = { ...run.limits, max_tool_calls };
   return new RunLimitGuard({ limits, cost_limit_is_set: replay.cost_is_asked_for, clock });
+}
+
+/**
+ * Returns the limit with which a loop makes its last call where it did: sub-agents, whose calls a replay does
+ * not count, used up the rest of the run's.
+ */
+function wrapUpLimit(entries: readonly Entry[]): Partial<RunLimits> {
+  const { iteration } =
+    entries.find(({ event, data }) => event === "provider:request" && data.max_reached === true)
+      ?.data ?? {};
+  return typeof iteration === "number" ? { max_iterations: iteration } : {};
 }
 
 function isEndOf({ event, session_id, data }: Entry, opening: Entry): boolean {

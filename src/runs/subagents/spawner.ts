@@ -14,7 +14,7 @@ import { CancellationToken } from "../../sdk/cancellation.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import type { ResumeSession, SpawnRequest, SpawnResult, SpawnSession } from "../../sdk/types.ts";
-import { checkTokenBudget, limitReached, runChildTurn } from "./turn.ts";
+import { checkCallsLeft, checkTokenBudget, limitReached, runChildTurn } from "./turn.ts";
 import type { AgentPlans, RunnablePlan } from "../ports.ts";
 import { type HostedRun, SessionHost } from "../run/session_host.ts";
 import type { AgentInput, InitialState } from "../types.ts";
@@ -99,6 +99,7 @@ export class Spawner {
   async #spawn(parent: Parent, input: unknown): Promise<SpawnResult> {
     const request = readSpawnRequest(input);
     this.#checkMayStart(parent);
+    checkCallsLeft(parent.limitGuard);
     checkTokenBudget(request.instruction, parent.limitGuard);
     const session_id = request.session_id ?? this.#run.options.deps.newId("ses");
     const reservation = this.#reserveSession(parent, session_id);
@@ -235,7 +236,9 @@ export class Spawner {
     { host, initial }: { host: SessionHost; initial: InitialState },
   ): Session {
     const { limits } = this.#run;
-    const limitGuard = limited ? childRunLimits(parent.limitGuard, ready, host.clock) : parent.limitGuard;
+    const limitGuard = limited
+      ? childRunLimits(parent.limitGuard, ready, host.clock)
+      : new RunLimitGuard({ clock: host.clock, parent: parent.limitGuard });
     const depth = parent.depth + 1;
     const child: Session = new Session({
       plan: ready.compiled.plan,

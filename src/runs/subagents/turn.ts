@@ -43,6 +43,12 @@ async function initializeAndRun(child: Session, prompt: string): Promise<ChildTu
   return { outcome, was_initialised };
 }
 
+/** Checks that the run has a model call for a sub-agent besides the last one, which its parent keeps. */
+export function checkCallsLeft({ calls_left, limits: { on_limit } }: RunLimitGuard): void {
+  if (calls_left > 1 || on_limit === "pause") return;
+  throw limitReached("max_iterations", "the last model call of the run is kept for this session");
+}
+
 /** Checks that the run's remaining tokens cover the prompt, before anything is created. */
 export function checkTokenBudget(instruction: string, limitGuard: RunLimitGuard): void {
   const tokens = messageTokens({ role: "user", content: instruction });
