@@ -10,6 +10,8 @@ import type { Middleware } from "../context.ts";
 
 /** Lateness of the event loop from which new runs are refused, in milliseconds. */
 const MAX_LATE_MS = 1_000;
+/** Late turns in a row from which the process is overloaded. */
+const LATE_TURNS = 2;
 /** Part of the heap from which new runs wait, and from which they are refused. */
 const CROWDED_PART = 0.6;
 const MAX_HEAP_PART = 0.8;
@@ -66,8 +68,8 @@ export class ProcessLoad {
   #waiting: Waiting[] = [];
   /** When the current turn was asked for; null: none is. */
   #asked_ms: number | null = null;
-  /** How long the last turn took that was asked for, and when it came. */
-  #last = { took_ms: 0, at_ms: -Infinity };
+  /** Turns in a row that took too long, and when the last one came. */
+  #late = { turns: 0, at_ms: -Infinity };
   #heap = { part: 0, until_ms: -Infinity };
 
   constructor(deps: LoadDeps = PROCESS) {
@@ -80,11 +82,13 @@ export class ProcessLoad {
    */
   async turn(): Promise<void> {
     const now_ms = this.#deps.now();
-    // one slow turn, as of a first run that loads its modules, is no overload when it is over
-    const last_ms = now_ms - this.#last.at_ms < MAX_LATE_MS ? this.#last.took_ms : 0;
-    const late_ms = this.#asked_ms === null ? last_ms : Math.max(last_ms, now_ms - this.#asked_ms);
+    const is_late = this.#asked_ms !== null && now_ms - this.#asked_ms > MAX_LATE_MS;
+    const before = now_ms - this.#late.at_ms < MAX_LATE_MS ? this.#late.turns : 0;
     this.#askForTurn();
-    if (late_ms > MAX_LATE_MS) throw overloaded(`its event loop is ${(late_ms / 1000).toFixed(1)} s late`);
+    // one slow turn, as of a first run that loads its modules, is no overload
+    if (before + Number(is_late) >= LATE_TURNS) {
+      throw overloaded(`its event loop is more than ${MAX_LATE_MS / 1000} s late`);
+    }
     const part = this.#heapPart();
     if (part > MAX_HEAP_PART) throw overloaded(`${Math.round(part * 100)} % of its memory are used`);
     if (part <= CROWDED_PART && this.#begun < STARTS_PER_TURN && this.#waiting.length === 0) {
@@ -107,7 +111,8 @@ export class ProcessLoad {
     const asked_ms = this.#asked_ms = this.#deps.now();
     this.#deps.nextTurn(() => {
       const now_ms = this.#deps.now();
-      this.#last = { took_ms: now_ms - asked_ms, at_ms: now_ms };
+      const is_late = now_ms - asked_ms > MAX_LATE_MS;
+      this.#late = { turns: is_late ? this.#late.turns + 1 : 0, at_ms: now_ms };
       this.#asked_ms = null;
       this.#next(now_ms);
     });

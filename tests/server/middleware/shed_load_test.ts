@@ -26,17 +26,19 @@ function controlled() {
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 const refusal = (reason: string) => `Cannot start a run: the server is overloaded: ${reason}`;
 
-Deno.test("ProcessLoad takes work until a turn of the event loop takes more than a second", async () => {
+Deno.test("ProcessLoad takes work until two turns of the event loop in a row take more than a second", async () => {
   const { process, asked, turn } = controlled();
-  assertEquals(await asked(), "begins");
-  process.now_ms = 1_000;
+  const late = refusal("its event loop is more than 1 s late");
   assertEquals(await asked(), "begins");
   process.now_ms = 1_001;
-  assertEquals(await asked(), refusal("its event loop is 1.0 s late"));
+  assertEquals(await asked(), "begins"); // one may be that of a first run, which loads its modules
   turn();
-  process.now_ms = 1_500;
-  assertEquals(await asked(), refusal("its event loop is 1.0 s late")); // the last turn; this one is asked for
+  assertEquals(await asked(), "begins");
+  process.now_ms = 2_003;
   turn();
+  assertEquals(await asked(), late); // two of them
+  process.now_ms = 2_100;
+  turn(); // a fast one
   assertEquals(await asked(), "begins");
 });
 
