@@ -14,7 +14,7 @@ export interface ScriptSources {
 /** Bundles a script for browsers; resolves to its code, or to the URLs of files that are missing. */
 export type BundleScript = (sources: ScriptSources) => Promise<{ code: string } | { missing: string[] }>;
 
-/** Most milliseconds for a bundle: the sources are the program's own, on a machine that may be busy. */
+/** Milliseconds of its own time for a bundle: the sources are the program's own. */
 const DEADLINE_MS = 60_000;
 
 /**

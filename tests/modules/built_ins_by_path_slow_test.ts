@@ -6,6 +6,7 @@ import { BUILTIN_IDS } from "../../src/app/module_table.ts";
 import { defaultPolicy } from "../../src/policy/settings.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
 import { assert, assertEquals } from "../assert.ts";
+import { serveFiles } from "../support/loader.ts";
 import type { FakeServer } from "./providers/fake_server.ts";
 import { configOn, fakeVendor, VENDORS } from "./providers/fake_vendor.ts";
 
@@ -34,8 +35,11 @@ const SUM = { name: "calculator", arguments: { expression: "6*7" } };
 const ANSWERS = [{ text: ["It ", "is 42."] }];
 const RESPONSES = [{ tool_calls: [SUM] }, { text: "It is 42." }];
 
-/** @param folder A folder that modules may read and write. */
-function setups(folder: string): Readonly<Record<string, readonly Setup[]>> {
+/**
+ * @param folder A folder that modules may read and write.
+ * @param page URL of a page on this machine.
+ */
+function setups(folder: string, page: string): Readonly<Record<string, readonly Setup[]>> {
   return {
     "context-persistent": [{
       config: { memory_files: [`${folder}/memory.md`] },
@@ -111,9 +115,10 @@ function setups(folder: string): Readonly<Record<string, readonly Setup[]>> {
       },
     }],
     "tool-web": [{
-      permissions: { net: ["127.0.0.1:1"] },
+      permissions: { net: ["127.0.0.1:1", new URL(page).host] },
       plan: {
         providers: [mock([
+          { tool_calls: [{ name: "web_fetch", arguments: { url: page } }] },
           { tool_calls: [{ name: "web_fetch", arguments: { url: "http://127.0.0.1:1/" } }] },
           { tool_calls: [{ name: "web_fetch", arguments: { url: "http://10.0.0.1/" } }] },
           { tool_calls: [{ name: "web_search", arguments: { query: "deno" } }] },
@@ -240,6 +245,8 @@ Deno.test("every built-in module gives the same run when it is loaded by path", 
   const folder = await Deno.realPath(await Deno.makeTempDir());
   const policy = defaultPolicy();
   policy.isolation.load_timeout_s = policy.limits.hook_timeout_s = 60;
+  const headers = { "content-type": "text/html" };
+  await using pages = serveFiles({ page: () => new Response("<h1>Title</h1><p>Text", { headers }) });
   const preamp = createPreamp({ authenticate: null, policy, plans: new URL(`file://${folder}/`) });
   try {
     await Deno.writeTextFile(`${folder}/memory.md`, "Remember this.");
@@ -257,7 +264,7 @@ Deno.test("every built-in module gives the same run when it is loaded by path", 
         const source = new URL(`${name}/mod.ts`, MODULES).href;
         const vendor = VENDORS[name];
         await using server = vendor && fakeVendor(vendor, ANSWERS);
-        const all = server ? [vendorSetup(name, server)] : setups(folder)[name] ?? [{}];
+        const all = server ? [vendorSetup(name, server)] : setups(folder, `${pages.url}page`)[name] ?? [{}];
         for (const setup of all) {
           await Deno.writeTextFile(`${folder}/note.txt`, "");
           await Deno.writeTextFile(`${folder}/built-in.json`, JSON.stringify(planOf(name, setup)));
