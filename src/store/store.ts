@@ -131,8 +131,8 @@ export interface Store {
   list(kind: string, options: ListOptions): Awaitable<Page>;
   /**
    * Acquires a lease for `ttl_ms`. Returns its fencing token, or null while another owner has it. A store
-   * without a clock of its own may need up to `ttl_ms` to find out whether a lease has expired; with
-   * `wait: false` it returns null then.
+   * without a clock of its own may need up to `ttl_ms` to find out whether a lease has expired, unless it
+   * knows that the owner has died; with `wait: false` it returns null in both cases.
    */
   acquire(lease: string, owner: string, ttl_ms: number, wait?: boolean): Awaitable<number | null>;
   /** Renews a lease for `ttl_ms`; returns false when it was lost. */

@@ -14,6 +14,11 @@ type AdmissionLimits = Pick<ServiceLimits, "max_concurrent_runs" | "max_runs_per
 /** Milliseconds between two attempts to count a run that was admitted although its caller had no slot. */
 const TAKE_EVERY_MS = 1_000;
 
+/** Which slots to take: also those of processes that have died, whose runs still count. Default: none such. */
+interface TakeOptions {
+  readonly of_dead: boolean;
+}
+
 /** Counts reserved slots. */
 export class Admission {
   readonly #slots = new Set<AdmissionSlot>();
@@ -47,10 +52,10 @@ export class Admission {
     return this.#add(caller, session_id);
   }
 
-  /** Reserves a slot for a run of a crashed process, whatever the limits. */
+  /** Reserves a slot for a run of a crashed process, whatever the limits; the slots of that process are free. */
   reserveAdmitted(caller: Caller, session_id: string): AdmissionSlot {
     const slot = this.#add(caller, session_id);
-    void this.#takeLater(slot);
+    void this.#takeLater(slot, { of_dead: true });
     return slot;
   }
 
@@ -71,9 +76,10 @@ export class Admission {
     void this.#takeLater(slot);
   }
 
-  async #take(slot: AdmissionSlot): Promise<boolean> {
+  async #take(slot: AdmissionSlot, options?: TakeOptions): Promise<boolean> {
     if (this.#shared === null) return true;
-    const taken = await this.#shared.take(slot.caller, this.#limitsOf(slot.caller).max_runs_per_key);
+    const { max_runs_per_key } = this.#limitsOf(slot.caller);
+    const taken = await this.#shared.take(slot.caller, max_runs_per_key, options);
     if (!this.#slots.has(slot) || slot.taken !== null) { // it was released meanwhile, or has inherited a slot
       if (taken !== null) await this.#shared.release(taken);
       return true;
@@ -82,10 +88,10 @@ export class Admission {
     return taken !== null;
   }
 
-  async #takeLater(slot: AdmissionSlot): Promise<void> {
+  async #takeLater(slot: AdmissionSlot, options?: TakeOptions): Promise<void> {
     try {
       while (this.#slots.has(slot) && slot.taken === null) {
-        if (await this.#take(slot).catch(() => false)) return; // a store that fails now may answer later
+        if (await this.#take(slot, options).catch(() => false)) return; // a store that fails now may answer later
         await this.#clock.after(TAKE_EVERY_MS, this.#stopped.signal);
       }
     } catch {
@@ -143,7 +149,11 @@ export class CallerSlots {
   }
 
   /** Acquires one of the `limit` slots of a caller; resolves to its name, or to null when all are in use. */
-  async take({ namespace, name }: Caller, limit: number): Promise<string | null> {
+  async take(
+    { namespace, name }: Caller,
+    limit: number,
+    { of_dead }: TakeOptions = { of_dead: false },
+  ): Promise<string | null> {
     const first = Math.floor(this.#offset * limit);
     for (let tries = 0; tries < limit; tries++) {
       const slot = `slot/${JSON.stringify([namespace, name, (first + tries) % limit])}`;
@@ -152,7 +162,7 @@ export class CallerSlots {
       this.#own.add(slot);
       let taken = false;
       try {
-        taken = await this.#held.acquire(slot, false);
+        taken = await this.#held.acquire(slot, of_dead);
       } finally {
         if (!taken) this.#own.delete(slot);
       }

@@ -57,8 +57,9 @@ export class ObservedLeases {
   }
 
   /**
-   * Acquires a lease for `ttl_ms`. With `wait` it waits up to that long when the lease of another owner looks
-   * expired: it may be one of a crashed process, or of a living one with another clock.
+   * Acquires a lease for `ttl_ms`. With `wait` it takes the lease of an owner that has died, and waits up to
+   * that long when the lease of another owner looks expired: it may be one of a crashed process, or of a
+   * living one with another clock.
    *
    * @param attempt Acquires the lease if it is free, own, or in the state `expired`.
    * @returns The fencing token, or null while another owner has the lease.
@@ -74,7 +75,8 @@ export class ObservedLeases {
       const found: LeaseAttempt = await attempt(orphaned ?? this.expired(name, ttl_ms));
       this.see(name, "held" in found ? found.held : found.acquired);
       if (!("held" in found)) return found.token;
-      orphaned = count < ATTEMPTS && await this.#isGone(found.held.owner) ? found.held : null;
+      const is_orphaned = wait && count < ATTEMPTS && await this.#isGone(found.held.owner);
+      orphaned = is_orphaned ? found.held : null;
       if (orphaned !== null) continue;
       const renewed = before !== undefined && !isSame(before, found.held);
       if (!wait || !found.late || renewed || count > ATTEMPTS) return null;
