@@ -14,8 +14,9 @@ type AdmissionLimits = Pick<ServiceLimits, "max_concurrent_runs" | "max_runs_per
 /** Milliseconds between two attempts to count a run that was admitted although its caller had no slot. */
 const TAKE_EVERY_MS = 1_000;
 
-/** Which slots to take: also those of processes that have died, whose runs still count. Default: none such. */
+/** Which slots of a caller to take. */
 interface TakeOptions {
+  /** Whether to take those of processes that have died, too: their runs still count. Default: false. */
   readonly of_dead: boolean;
 }
 
@@ -52,7 +53,7 @@ export class Admission {
     return this.#add(caller, session_id);
   }
 
-  /** Reserves a slot for a run of a crashed process, whatever the limits; the slots of that process are free. */
+  /** Reserves a slot for a run of a crashed process, whatever the limits; it may take one of that process. */
   reserveAdmitted(caller: Caller, session_id: string): AdmissionSlot {
     const slot = this.#add(caller, session_id);
     void this.#takeLater(slot, { of_dead: true });
