@@ -41,6 +41,7 @@ export class RunningCommand {
   readonly #readers: ReadableStreamDefaultReader<Uint8Array>[] = [];
   readonly #input: WritableStreamDefaultWriter<Uint8Array> | null;
   readonly #signals: (signal: Deno.Signal) => Promise<boolean>;
+  readonly #commands: (group: number) => Promise<string[] | null>;
   readonly #killAll = (): void => this.#kill("SIGKILL");
   #stopped: string | null = null;
   readonly #timers: Timer[] = [];
@@ -61,6 +62,7 @@ export class RunningCommand {
     }).spawn();
     this.#input = has_input ? this.#child.stdin.getWriter() : null;
     this.#signals = groupKiller(this.#child, shell, env);
+    this.#commands = (group) => commandsOfGroup(group, shell, env);
     globalThis.addEventListener("unload", this.#killAll); // the program exits without the end of the run
     const read = [this.#child.stdout, this.#child.stderr].map((stream) => this.#read(stream));
     this.ended = this.#end(read);
@@ -128,8 +130,7 @@ export class RunningCommand {
   /** Resolves to the programs of the group that are running: their commands, or `a program`. */
   async #running(): Promise<string[]> {
     if (!await this.#signals("SIGCONT")) return []; // which changes nothing: they are about to be stopped
-    const read = () => commandsOfGroup(this.#child.pid);
-    const commands = await read().catch(read).catch(() => null); // a program that ends may fail the list
+    const commands = await this.#commands(this.#child.pid);
     if (commands === null) return ["a program"];
     const others = commands.filter((command) => !command.endsWith(this.#words)); // which is a subshell
     return commands.length > 0 && others.length === 0 ? ["a part of the command"] : others.map(shortened);
@@ -144,22 +145,32 @@ function shortened(command: string): string {
   return line.length > MAX_NAME_CHARS ? `${line.slice(0, MAX_NAME_CHARS).toWellFormed()}…` : line;
 }
 
-/** Resolves to the commands of a group's running programs. @throws where there is no `/proc` to read. */
-async function commandsOfGroup(group: number): Promise<string[]> {
-  const found: string[] = [];
-  for await (const { name } of Deno.readDir("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      const stat = await Deno.readTextFile(`/proc/${name}/stat`);
-      const [state, , pgrp] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      if (Number(pgrp) !== group || state === "Z" || state === "X") continue;
-      const command = (await Deno.readTextFile(`/proc/${name}/cmdline`)).replaceAll("\0", " ").trim();
-      found.push(command);
-    } catch {
-      // it has ended
-    }
-  }
-  return found;
+/**
+ * Resolves to the commands of a group's running programs; null where there is no `/proc`, or no shell to
+ * read it: Deno itself needs all permissions for that.
+ */
+async function commandsOfGroup(
+  group: number,
+  shell: string | null,
+  env: Record<string, string>,
+): Promise<string[] | null> {
+  if (shell === null) return null;
+  const list = `[ -r /proc/self/stat ] || exit 1
+    for at in /proc/[0-9]*; do {
+      read -r stat < $at/stat && set -- \${stat##*) } && [ "$3" = ${group} ] &&
+      printf '%s ' "$1" && tr '\\0\\n' '  ' < $at/cmdline && echo
+    } 2>/dev/null; done; exit 0`;
+  const options = {
+    args: ["-c", list],
+    env,
+    clearEnv: true,
+    stdin: "null" as const,
+    stderr: "null" as const,
+  };
+  const listed = await new Deno.Command(shell, options).output().catch(() => null);
+  if (!listed?.success) return null;
+  const programs = new TextDecoder().decode(listed.stdout).split("\n").filter(Boolean);
+  return programs.filter((line) => !/^[ZX]/.test(line)).map((line) => line.slice(1).trim());
 }
 
 /**

@@ -75,12 +75,9 @@ Deno.test("server-everything as a process, killed twice", async () => {
 
 /** Kills the children of this process whose command has a word. */
 async function killChildren(word: string): Promise<void> {
-  for await (const { name } of Deno.readDir("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
-    const read = (file: string) => Deno.readTextFile(`/proc/${name}/${file}`).catch(() => "");
-    const parent = /\) \S (\d+) /.exec(await read("stat"))?.[1];
-    if (parent === String(Deno.pid) && (await read("cmdline")).includes(word)) {
-      Deno.kill(Number(name), "SIGKILL");
-    }
+  const { stdout } = await new Deno.Command("ps", { args: ["-A", "-o", "pid=,ppid=,args="] }).output();
+  for (const line of new TextDecoder().decode(stdout).split("\n")) {
+    const [, pid, parent, command = ""] = /^ *(\d+) +(\d+) (.*)$/.exec(line) ?? [];
+    if (Number(parent) === Deno.pid && command.includes(word)) Deno.kill(Number(pid), "SIGKILL");
   }
 }
