@@ -3,13 +3,10 @@
  * address.
  */
 import { createPreamp, defaultPolicy } from "preamp/server";
+import { serveAnnounced } from "./announced_server.ts";
 
 const policy = defaultPolicy();
 policy.rates = { requests_per_minute: 0, runs_per_minute: 0 };
 const preamp = createPreamp({ authenticate: null, policy, log: null });
 
-Deno.serve({
-  hostname: "127.0.0.1",
-  port: 0,
-  onListen: ({ port }) => void Deno.stdout.writeSync(new TextEncoder().encode(`http://127.0.0.1:${port}\n`)),
-}, preamp.fetch);
+serveAnnounced((request) => preamp.fetch(request));

@@ -4,6 +4,7 @@
  * Arguments: a file with the bytes, a file for SQLite. Prints its address.
  */
 import { DatabaseSync } from "node:sqlite";
+import { serveAnnounced } from "./announced_server.ts";
 
 const [path = "", file = ""] = Deno.args;
 const answer = Deno.readFileSync(path);
@@ -11,11 +12,7 @@ const database = new DatabaseSync(file);
 database.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE request (body TEXT NOT NULL)");
 const insert = database.prepare("INSERT INTO request (body) VALUES (?)");
 
-Deno.serve({
-  hostname: "127.0.0.1",
-  port: 0,
-  onListen: ({ port }) => void Deno.stdout.writeSync(new TextEncoder().encode(`http://127.0.0.1:${port}\n`)),
-}, async (request) => {
+serveAnnounced(async (request) => {
   insert.run(await request.text());
   return new Response(answer, { headers: { "content-type": "application/json" } });
 });

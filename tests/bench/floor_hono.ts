@@ -3,6 +3,7 @@
  * argument is a file with the JSON. Prints its address.
  */
 import { Hono } from "hono";
+import { serveAnnounced } from "./announced_server.ts";
 
 const [path = ""] = Deno.args;
 const answer = JSON.parse(Deno.readTextFileSync(path)) as Record<string, unknown>;
@@ -14,8 +15,4 @@ app.post("/v1/runs", async (context) => {
   return context.json(answer);
 });
 
-Deno.serve({
-  hostname: "127.0.0.1",
-  port: 0,
-  onListen: ({ port }) => void Deno.stdout.writeSync(new TextEncoder().encode(`http://127.0.0.1:${port}\n`)),
-}, app.fetch);
+serveAnnounced((request) => app.fetch(request));

@@ -2,14 +2,12 @@
  * A bare relay: streams the answer of a model that speaks Chat Completions, one server-sent event for each of
  * its deltas, and nothing else. Argument: the model's address. Prints its own.
  */
+import { serveAnnounced } from "./announced_server.ts";
+
 const [model = ""] = Deno.args;
 const encoder = new TextEncoder();
 
-Deno.serve({
-  hostname: "127.0.0.1",
-  port: 0,
-  onListen: ({ port }) => void Deno.stdout.writeSync(encoder.encode(`http://127.0.0.1:${port}\n`)),
-}, async (request) => {
+serveAnnounced(async (request) => {
   await request.arrayBuffer();
   const { body } = await fetch(`${model}/v1/chat/completions`, { method: "POST", body: "{}" });
   const decoder = new TextDecoder();

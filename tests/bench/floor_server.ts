@@ -2,6 +2,8 @@
  * A minimal Deno server: parses each request body as JSON and returns the same bytes. The argument is a file
  * with `{headers, body}`; without it the body is `ok`. Prints its address.
  */
+import { serveAnnounced } from "./announced_server.ts";
+
 interface Answer {
   headers: Record<string, string>;
   body: string;
@@ -12,11 +14,7 @@ const answer: Answer = path === undefined
   ? { headers: { "content-type": "text/plain" }, body: "ok" }
   : JSON.parse(Deno.readTextFileSync(path));
 
-Deno.serve({
-  hostname: "127.0.0.1",
-  port: 0,
-  onListen: ({ port }) => void Deno.stdout.writeSync(new TextEncoder().encode(`http://127.0.0.1:${port}\n`)),
-}, async (request) => {
+serveAnnounced(async (request) => {
   const text = await request.text();
   if (text !== "") JSON.parse(text);
   return new Response(answer.body, { headers: answer.headers });

@@ -54,11 +54,10 @@ try {
     await Deno.writeTextFile(`${folder}/${name}.json`, JSON.stringify(plan));
   }
   const env = {
-    PREAMP_PLANS: folder,
     PREAMP_MODULES_INLINE: MODULE,
     PREAMP_LIMITS_MAX_DURATION_S: String(seconds + 60),
   };
-  const program = await preampProgram({ home: `${folder}/home`, store: storeUrl(store), env });
+  const program = await preampProgram({ home: `${folder}/home`, store: storeUrl(store), plans: folder, env });
   const rows: Readonly<Record<string, Figures>> = {
     "Deno.serve": await measure(script("floor_clock.ts", `${deltas}`, `${interval_ms}`), "clock"),
     "preamp serve": await measure(program, "clock"),

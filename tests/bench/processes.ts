@@ -105,15 +105,20 @@ export interface PreampOptions {
   home: string;
   /** URL of its store. */
   store: string;
+  /** Folder of named plans. Default: that of `deno task start`. */
+  plans?: string;
   /** Variables beside those that lift limits. */
   env?: Record<string, string>;
 }
 
 /** Resolves to the command of `preamp serve` from source, without keys, rates and limits of runs at once. */
-export async function preampProgram({ home, store, env }: PreampOptions): Promise<Program> {
+export async function preampProgram({ home, store, plans, env }: PreampOptions): Promise<Program> {
   return {
     command: Deno.execPath(),
-    args: [...await startArguments(), "--port", "0", "--no-auth", "--store", store],
+    args: [
+      ...[...await startArguments(), "--port", "0", "--no-auth", "--store", store],
+      ...(plans === undefined ? [] : ["--plans", plans]),
+    ],
     env: {
       PREAMP_HOME: home,
       PREAMP_LIMITS_MAX_CONCURRENT_RUNS: "1000",

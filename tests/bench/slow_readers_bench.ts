@@ -67,8 +67,8 @@ async function startStored(name: string): Promise<ServerProcess> {
   const program = await preampProgram({
     home: `${folder}/${name}`,
     store: `sqlite:${folder}/${name}.db`,
+    plans: folder,
     env: {
-      PREAMP_PLANS: folder,
       PREAMP_MODULES_INLINE: MODULE,
       PREAMP_LIMITS_MAX_DURATION_S: String(20 * seconds),
     },
