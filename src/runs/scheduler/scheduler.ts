@@ -100,7 +100,7 @@ export class RunScheduler implements RunOwner {
       const ready = await this.#prepare(slot, request, saved, createOptions);
       const { deps } = this.context;
       const run_id = deps.newId("run");
-      const headers = await this.context.headers.store(run_id, ready.compiled.written, createOptions.headers);
+      const headers = await this.context.headers.store(run_id, ready.compiled, createOptions.headers);
       const run = new ActiveRun({
         deps,
         scheduler: this,

@@ -3,8 +3,9 @@
  * `PREAMP_SECRET_KEY` the values are stored with the run's input until it ends, encrypted (AES-GCM); without
  * it, their names are, and such a run cannot continue there.
  */
+import type { CompiledPlan } from "../../plan/compile.ts";
+import { isRequestHeader } from "../../plan/env.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import type { JsonObject } from "../../sdk/json.ts";
 
 /** Headers of a run as stored. */
 export interface StoredHeaders {
@@ -17,7 +18,6 @@ export interface StoredHeaders {
 /** Returns the value of a header; undefined if the request had none. */
 type Headers = (name: string) => string | undefined;
 
-const NAMED = /\$\{(X-Run-[A-Za-z0-9-]+)/g;
 const IV_BYTES = 12;
 
 /** Stores and reads the headers of runs. */
@@ -33,11 +33,11 @@ export class RunHeaders {
   /** Resolves to the headers that a plan names, to store them with a run; undefined if it names none. */
   async store(
     run_id: string,
-    plan: JsonObject,
+    { env }: Pick<CompiledPlan, "env">,
     headers: Headers | undefined,
   ): Promise<StoredHeaders | undefined> {
     if (!headers) return undefined;
-    const found = JSON.stringify(plan).matchAll(NAMED).flatMap(([, name = ""]) => {
+    const found = env.filter(({ name }) => isRequestHeader(name)).flatMap(({ name }) => {
       const value = headers(name);
       return value === undefined ? [] : [[name, value] as const];
     });

@@ -27,7 +27,7 @@ export function purgePart(database: SqliteDatabase, now_ms: number): boolean {
         continue;
       }
       // from its end, so that what is left is a log
-      const left = Math.max(last_seq - PURGE_ROWS, 0);
+      const left = last_seq - PURGE_ROWS;
       database.query("DELETE FROM entries WHERE log = ? AND seq > ?", name, left);
       database.query("UPDATE logs SET last_seq = ? WHERE name = ?", left, name);
       rows = PURGE_ROWS;

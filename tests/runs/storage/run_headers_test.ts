@@ -1,9 +1,16 @@
+import { findPlanEnv } from "../../../src/plan/env.ts";
+import type { JsonObject } from "../../../src/sdk/types.ts";
 import { errorCode } from "../../../src/sdk/errors.ts";
 import { RunHeaders } from "../../../src/runs/storage/run_headers.ts";
 import { assert, assertEquals, assertThrows } from "../../assert.ts";
 
+/** Returns the references of a plan with a config. */
+function planNaming(config: JsonObject) {
+  return { env: findPlanEnv({ providers: [{ module: "provider-x", config }] }) };
+}
+
 const KEY = "0123456789abcdef0123456789abcdef";
-const PLAN = { providers: [{ config: { api_key: "${X-Run-Key}", other: "${X-Run-Absent:-none} ${HOME}" } }] };
+const PLAN = planNaming({ api_key: "${X-Run-Key}", other: "${X-Run-Absent:-none} ${HOME}" });
 const headers = (name: string) => ({ "X-Run-Key": "sk-é-1", "X-Run-Unnamed": "no" })[name];
 
 Deno.test("RunHeaders keeps the headers that a plan names, for the run alone and without readable values", async () => {
@@ -37,7 +44,7 @@ Deno.test("a header without a readable value is interrupted where it is used, an
 });
 
 Deno.test("RunHeaders stores nothing for a plan without headers and a request without them", async () => {
-  assertEquals(await new RunHeaders(KEY).store("run_1", { tools: [] }, headers), undefined);
+  assertEquals(await new RunHeaders(KEY).store("run_1", planNaming({}), headers), undefined);
   assertEquals(await new RunHeaders(KEY).store("run_1", PLAN, undefined), undefined);
   assertEquals(await new RunHeaders(KEY).store("run_1", PLAN, () => undefined), undefined);
 });
