@@ -6,9 +6,10 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { JsonObject } from "./json.ts";
+import { Set } from "./primordials.ts";
 
-const ENDS: ReadonlySet<string> = new Set(["llm:response", "provider:error"]);
-const WITHIN: ReadonlySet<string> = new Set(["provider:retry", "provider:throttle"]);
+const ENDS: Set<string> = new Set(["llm:response", "provider:error"]);
+const WITHIN: Set<string> = new Set(["provider:retry", "provider:throttle"]);
 
 interface ModelRequest {
   /** Null when it has ended. */
