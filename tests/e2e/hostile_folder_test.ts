@@ -231,6 +231,9 @@ Deno.test("a trusted .env leads prompts to the host that the question names, wit
   assertEquals(at.requests.every((request) => request.includes("/openai/")), true); // no proxy
 });
 
+/** Milliseconds that a person takes at least: a faster answer was typed before its question. */
+const pause = () => new Promise((resolve) => setTimeout(resolve, 350));
+
 Deno.test("a person at a terminal is asked once before anything of the folder acts, and a no lasts", async () => {
   await using at = await place();
   await at.have(Object.keys(at.files));
@@ -243,6 +246,7 @@ Deno.test("a person at a terminal is asked once before anything of the folder ac
   at.assertQuiet("the question");
   const early = (text: string) => text.split("typed before the question").length - 1;
   for (let tries = 0; early(asked.stdout.text) === tries && !asked.stdout.text.includes("Mine."); tries++) {
+    await pause();
     await asked.type("2\n"); // an answer that comes too soon is asked for again
     await asked.stdout.until((text) => text.includes("Mine.") || early(text) > tries);
   }
