@@ -73,6 +73,7 @@ export function createServices(
     env,
     loading,
     sandboxing,
+    saved: rest.home && new URL("plans/", rest.home),
     sources: new SourceOverrides(rest.sources, policy.modules.esm_host),
   });
   const secret_key = env("PREAMP_SECRET_KEY") || undefined;

@@ -69,6 +69,21 @@ export class NamedPlans {
     return this.#own.find((file) => file.name === name) ?? null;
   }
 
+  /** Returns whether a folder is one of these. */
+  has(folder: URL): boolean {
+    return this.#folders.some(({ url }) => url.href === folder.href);
+  }
+
+  /** Returns the plan of a name in the folders that come before `folder`; null if they have none. */
+  async findBefore(folder: URL, name: string): Promise<PlanFile | null> {
+    for (const earlier of this.#folders) {
+      if (earlier.url.href === folder.href) return null;
+      const file = await this.#findIn(earlier, name);
+      if (file) return file;
+    }
+    return null;
+  }
+
   /**
    * Returns a plan by name. @throws {PreampError} `not_found`, the same for a missing name and an invalid
    * one.

@@ -7,11 +7,11 @@ import type { ModuleTable } from "./module_table.ts";
 import { DEMO_PLAN, type NamedPlans, type PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
 import { type CompiledPlan, compilePlan, createPlanCache } from "../plan/compile.ts";
-import { modelRefused, readModelChoice, withModel } from "../plan/model_choice.ts";
+import { modelRefused, readModelChoice, withModel, workspaceRefused } from "../plan/model_choice.ts";
 import type { PlanFolders } from "../plan/env.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
 import { printableId } from "../sdk/ids.ts";
-import type { Caller, RunRequest } from "../runs/types.ts";
+import { type Caller, mayOperate, type RunRequest } from "../runs/types.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { PlanCheck } from "./types.ts";
@@ -26,6 +26,8 @@ export interface ResolvedPlan {
   limits: DocumentLimits;
   base_url?: string;
   name?: string;
+  /** Absolute path of the folder that `${WORKSPACE}` means. Default: the process's. */
+  workspace?: string;
 }
 
 interface PlanFinderDeps {
@@ -58,16 +60,27 @@ export class PlanFinder {
    * demo plan on that model.
    *
    * @throws {PreampError} `not_found`, `request_invalid`; `policy_refused` for a caller that chooses the
-   * model of an operator's plan; with `model` also as {@link compile}.
+   * model of an operator's plan, or a workspace; with `model` also as {@link compile}.
    */
   async find(
+    request: Pick<RunRequest, "plan" | "plan_ref" | "model" | "workspace">,
+    caller: Caller,
+    base_url: string | undefined,
+  ): Promise<ResolvedPlan> {
+    const { workspace } = request;
+    if (workspace !== undefined && !mayOperate(caller)) throw workspaceRefused();
+    const found = await this.#findOnModel(request, caller, base_url);
+    return workspace === undefined ? found : { ...found, workspace };
+  }
+
+  async #findOnModel(
     request: Pick<RunRequest, "plan" | "plan_ref" | "model">,
     caller: Caller,
     base_url: string | undefined,
   ): Promise<ResolvedPlan> {
     const { model } = request;
     if (model === undefined) return await this.#find(request, caller, base_url);
-    if (request.plan_ref !== undefined && caller.origin === "caller") {
+    if (request.plan_ref !== undefined && !mayOperate(caller)) {
       throw modelRefused(`plan "${printableId(request.plan_ref)}"`);
     }
     const has_plan = request.plan !== undefined || request.plan_ref !== undefined;
@@ -121,7 +134,12 @@ export class PlanFinder {
   }
 
   #ofFile({ name, text, base_url }: PlanFile): ResolvedPlan {
-    return { input: text, base_url, name, origin: "operator", limits: this.#options.limitsOf(null) };
+    return this.ofText(text, name, base_url);
+  }
+
+  /** Returns a plan of the operator with the URL of its file. */
+  ofText(input: JsonObject | string, name: string, base_url: string): ResolvedPlan {
+    return { input, base_url, name, origin: "operator", limits: this.#options.limitsOf(null) };
   }
 
   /**
@@ -141,8 +159,8 @@ export class PlanFinder {
    * @param folders Default: those of the plan.
    */
   compile(
-    { input, origin, limits, base_url, name }: ResolvedPlan,
-    folders: PlanFolders = planFolders(origin, base_url, this.#options.workspace),
+    { input, origin, limits, base_url, name, workspace = this.#options.workspace }: ResolvedPlan,
+    folders: PlanFolders = planFolders(origin, base_url, workspace),
   ): Promise<CompiledPlan> {
     return compilePlan(input, {
       origin,

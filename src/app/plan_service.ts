@@ -40,6 +40,8 @@ export interface PlansDeps extends ReadyPlanDeps {
   sources: SourceOverrides;
   /** Absolute path of the folder that `${WORKSPACE}` means. Absent: the folder of each plan's file. */
   workspace?: string;
+  /** Folder of saved plans, ending in a slash. Default null: plans cannot be saved. */
+  saved?: URL | null;
 }
 
 /** What a plan is authorised with. */
@@ -118,7 +120,7 @@ export class Plans {
    * @throws {PreampError} as {@link Plans.ready}.
    */
   async authoriseAll(
-    request: Pick<RunRequest, "plan" | "plan_ref" | "model" | "lock">,
+    request: Pick<RunRequest, "plan" | "plan_ref" | "model" | "lock" | "workspace">,
     caller: Caller,
     base_url?: string,
     { ignore_lock = false }: { ignore_lock?: boolean } = {},
@@ -331,6 +333,17 @@ export class Plans {
     const { planText } = await import("../plan/plan_text.ts");
     const plan = redact(written);
     return { ...summaryOf(found.name ?? name, plan_hash, plan), plan, text: await planText(plan) };
+  }
+
+  /** Saves a plan of the caller under a name. @throws {PreampError} as `savePlan`. */
+  async save(name: string, plan: JsonObject | string, caller: Caller): Promise<void> {
+    const { savePlan } = await import("./saved_plans.ts");
+    const { named, saved: folder = null } = this.#options;
+    await savePlan(name, plan, caller, {
+      named,
+      folder,
+      check: (input, base_url) => this.#finder.compile(this.#finder.ofText(input, name, base_url)),
+    });
   }
 
   /** Returns the operator's plans. Leaves out invalid ones; `plan check` reports why. */

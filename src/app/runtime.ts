@@ -23,7 +23,7 @@ import type { Services } from "./create_services.ts";
 import { createModuleTable, type InProcessModule } from "./module_table.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import type { SourcesFile } from "./source_overrides.ts";
-import type { Readiness, Runtime } from "./types.ts";
+import type { PlanDocument, Readiness, Runtime } from "./types.ts";
 
 /** Options of `createRuntime`. */
 export interface RuntimeConfig {
@@ -152,9 +152,11 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
         (await import("./vendor_plan.ts")).vendorPlan(input, caller, await open(), files),
       diff: async (from, to, caller) => (await explaining()).diff(from, to, caller, await open()),
       list: async () => (await open()).plans.list(),
-      async get(name) {
-        const { plans, redactor } = await open();
-        return await plans.document(name, (plan) => redactor.redact(withoutPlanSecrets(plan)));
+      get: async (name) => await planDocument(name, await open()),
+      async save(name, plan, caller) {
+        const services = await open();
+        await services.plans.save(name, plan, caller);
+        return await planDocument(name, services);
       },
     },
     modules: {
@@ -230,6 +232,10 @@ function memoryStore(
       log("warning", "store_full", { message, limit, logs, records });
     },
   });
+}
+
+async function planDocument(name: string, { plans, redactor }: Services): Promise<PlanDocument> {
+  return await plans.document(name, (plan) => redactor.redact(withoutPlanSecrets(plan)));
 }
 
 /** Returns for the tier `process` and for the bundler: true if this host supports it, or why not. */

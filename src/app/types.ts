@@ -57,8 +57,8 @@ export interface ModuleListing {
 /** A plan to check: as data, as text, or by name. */
 export type PlanInput = { plan: JsonObject | string } | { plan_ref: string };
 
-/** A plan with its lock, and the model to run it on. */
-export type LockedInput = PlanInput & { lock?: JsonObject; model?: string };
+/** A plan with its lock, and the model and the workspace to run it with. */
+export type LockedInput = PlanInput & { lock?: JsonObject; model?: string; workspace?: string };
 
 /** A plan to compare, and the URL of its file. */
 export type ComparedInput = PlanInput & { base_url?: string };
@@ -162,6 +162,12 @@ export interface Runtime extends AsyncDisposable {
      * @throws {PreampError} `not_found`, `plan_invalid`.
      */
     get(name: string): Promise<PlanDocument>;
+    /**
+     * Saves a plan of the caller in `plans/` of the home folder, and returns it. It has the operator's rights
+     * from then on.
+     * @throws {PreampError} `forbidden` for other callers than the person who has started the server.
+     */
+    save(name: string, plan: JsonObject | string, caller: Caller): Promise<PlanDocument>;
   };
   readonly modules: {
     list(): Promise<ModuleListing[]>;

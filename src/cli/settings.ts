@@ -35,9 +35,11 @@ export interface Settings {
   /** Folder of named plans: that of the settings; null: the command asked for none ({@link SettingsUse}). */
   plans: PlanFolder | null;
   /**
-   * Named plans, of that folder and of `plans/` in `home`. The person's own come before those of the folder
-   * in which the command is started, and after those of a folder that was named.
+   * That folder and `plans/` in `home`. The person's own come before those of the folder in which the command
+   * is started, and after those of a folder that was named.
    */
+  plan_folders: readonly PlanFolder[];
+  /** The plans of `plan_folders`. */
   all_plans: NamedPlans;
   /** Folder of `--workspace` or the setting, ending in a slash; null: not set. */
   workspace: URL | null;
@@ -238,14 +240,16 @@ export async function readSettings(
   const baseOf = (key: string) =>
     Object.hasOwn(flags, key) || Object.hasOwn(variables, key) ? io.cwd : document.base;
   const named_plans = { url: locate(`${policy.plans.replace(/\/+$/, "")}/`, baseOf("plans")) };
-  return {
-    policy,
-    plans: plans === null ? null : names_plans ? named_plans : folder.plans,
-    all_plans: new NamedPlans([
+  const plan_folders = [
       ...plans !== null && names_plans ? [named_plans] : [],
       ...home ? [personalPlans(home)] : [],
       ...folder.plans ? [folder.plans] : [],
-    ]),
+    ];
+  return {
+    policy,
+    plans: plans === null ? null : names_plans ? named_plans : folder.plans,
+    plan_folders,
+    all_plans: new NamedPlans(plan_folders),
     workspace: await workspaceOf(policy.workspace, baseOf("workspace")),
     store: storeOf(policy.store, baseOf("store")),
     home,

@@ -41,6 +41,8 @@ export interface RunRequest {
   readonly plan_ref?: string;
   /** Model as `vendor/model`. */
   readonly model?: string;
+  /** Absolute path of the folder that `${WORKSPACE}` means; of the person who has started the server. */
+  readonly workspace?: string;
   readonly lock?: Data;
   readonly session_id?: string;
   readonly limits?: Data;
@@ -309,6 +311,19 @@ export class PreampClient {
   /** Returns a named plan as data and YAML; `default` is the plan of requests that have none. */
   getPlan(name: string): Promise<Data> {
     return this.#json("GET", `/v1/plans/${encodeURIComponent(name)}`);
+  }
+
+  /**
+   * Saves a plan under a name; it then has the operator's rights. For the person who has started the server
+   * ({@link getCaller}).
+   */
+  savePlan(name: string, plan: string | Data): Promise<Data> {
+    return this.#json("PUT", `/v1/plans/${encodeURIComponent(name)}`, { plan });
+  }
+
+  /** Returns whose key this client has: `{name, namespace, owner}`. */
+  getCaller(): Promise<Data> {
+    return this.#json("GET", "/v1/caller");
   }
 
   /** Calls a tool for plans with `{plan}` or `{plan_ref}`; `diff` takes `{from, to}`. */

@@ -69,6 +69,14 @@ export function modelRefused(label: string): PreampError {
   );
 }
 
+/** Returns the error for a caller that chooses a workspace. */
+export function workspaceRefused(): PreampError {
+  return new PreampError(
+    "policy_refused",
+    'Cannot use "workspace": only the person who has started the server chooses it: leave it out',
+  );
+}
+
 /**
  * Returns a plan with its own `model` chosen, and without that key.
  *

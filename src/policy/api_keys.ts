@@ -30,6 +30,8 @@ export interface KeyHolder {
   readonly namespace: string;
   /** Name of the holder's entry in `policies`. */
   readonly policy?: string;
+  /** Whether it is the person who has started the server. */
+  readonly owner?: boolean;
 }
 
 /**
@@ -69,8 +71,8 @@ export class KeyRing {
   readonly #now: () => number;
 
   /**
-   * Creates a ring of configured keys. `generated` is a key created for this start, in {@link
-   * LOCAL_NAMESPACE}.
+   * Creates a ring of configured keys. `generated` is the key of the person who has started the server, in
+   * {@link LOCAL_NAMESPACE}.
    */
   constructor(entries: readonly ApiKeyEntry[], generated?: string, now: () => number = Date.now) {
     this.#now = now;
@@ -82,7 +84,7 @@ export class KeyRing {
     }
     if (generated !== undefined) {
       let hash: Uint8Array | undefined;
-      const holder = { name: "generated", namespace: LOCAL_NAMESPACE };
+      const holder = { name: "generated", namespace: LOCAL_NAMESPACE, owner: true };
       this.#holders.push({ hash: () => hash ??= digestOf(generated), holder, retires: Infinity });
     }
   }

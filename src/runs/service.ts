@@ -24,7 +24,7 @@ import { listOptions, SessionStore } from "./storage/session_store.ts";
 import { RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
 import { RunScheduler } from "./scheduler/scheduler.ts";
 import { MAX_PAGE_BYTES } from "../store/store.ts";
-import { AWAITING } from "./types.ts";
+import { AWAITING, mayOperate } from "./types.ts";
 import type {
   Approval,
   Caller,
@@ -413,9 +413,15 @@ export class RunService implements Runs {
     { run, replay }: Recording,
     origin: Caller["origin"],
   ): Promise<ReplayDeps> {
-    const { plan, plan_base_url, plan_lock: lock } = replay;
+    const { plan, plan_base_url, plan_lock: lock, plan_workspace: workspace } = replay;
     const { clock, limitsOf, secrets } = this.#deps;
-    const request = { prompt: "", plan, limits: run.limits, ...(lock ? { lock } : {}) };
+    const request: RunRequest = {
+      prompt: "",
+      plan,
+      limits: run.limits,
+      ...(lock ? { lock } : {}),
+      ...(workspace !== undefined && mayOperate(caller) ? { workspace } : {}),
+    };
     const ready = await this.#deps.ready(request, { ...caller, origin }, plan_base_url ?? undefined);
     return { ready, secrets: secrets(), clock, limits: limitsOf(caller) };
   }
@@ -433,11 +439,14 @@ export class RunService implements Runs {
     const session = await this.#sessions.find(caller, run.session_id);
     const session_id = this.#deps.newId("ses");
     const saved = forkedSession(originOf(recording, session), session_id, point, this.#deps.clock.now());
+    const workspace = recording.replay.plan_workspace;
+    const keeps_workspace = plan !== undefined && workspace !== undefined && mayOperate(caller);
     const request: RunRequest = {
       prompt: point.prompt,
       session_id,
       metadata: run.metadata,
       ...(plan === undefined ? {} : { plan }),
+      ...(keeps_workspace ? { workspace } : {}), // that of the session belongs to its plan
     };
     const forked_from = { run_id: run.id, seq: from_event };
     return await this.#scheduler.startIn(saved, request, caller, options, {

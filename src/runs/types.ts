@@ -134,6 +134,11 @@ export interface RunRequest {
   plan_ref?: string;
   /** Model of this run, as `PROVIDER/MODEL`; without a plan, the demo plan is run on it. */
   model?: string;
+  /**
+   * Absolute path of the folder that `${WORKSPACE}` in the plan means, for this run and those that continue its
+   * session. Default: the server's. Of callers for whom {@link mayOperate} is true.
+   */
+  workspace?: string;
   lock?: JsonObject;
   session_id?: string;
   limits?: Partial<RunLimits>;
@@ -154,6 +159,16 @@ export interface Caller {
   readonly origin: "operator" | "caller";
   /** Name of the key's policy in `policies`, if it has one. */
   readonly policy?: string;
+  /**
+   * Whether it is the person who has started the server: may choose the model and the workspace of the
+   * operator's plans, and save plans. Its plans in requests are a caller's. Default false.
+   */
+  readonly owner?: boolean;
+}
+
+/** Returns whether a caller may choose the model and the workspace of the operator's plans, and save plans. */
+export function mayOperate({ origin, owner = false }: Pick<Caller, "origin" | "owner">): boolean {
+  return origin === "operator" || owner;
 }
 
 /** Options of `create` beside the request. */
@@ -239,6 +254,8 @@ export interface SavedSession {
   spawned?: { agent: string; limited: boolean };
   /** The lock that came with the plan; it applies to every run. */
   plan_lock?: JsonObject;
+  /** The workspace that was chosen for the plan. */
+  plan_workspace?: string;
 }
 
 /** Input of a sub-agent's turn. */
@@ -262,6 +279,8 @@ export interface RunInput extends InitialState {
   plan_base_url: string | null;
   /** The lock that came with the plan. */
   plan_lock?: JsonObject;
+  /** The workspace that was chosen for the plan. */
+  plan_workspace?: string;
   /** Whether plan or request set `max_cost_usd`. */
   cost_is_asked_for: boolean;
   /** Null while the session is not initialised. */

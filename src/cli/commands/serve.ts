@@ -5,18 +5,20 @@ import { vendorKeys } from "../../policy/vendor_keys.ts";
 import { createModuleTable } from "../../app/module_table.ts";
 import { formatDetail } from "../../plan/check/findings.ts";
 import { readModelChoice } from "../../plan/model_choice.ts";
-import { NamedPlans } from "../../app/named_plans.ts";
+import { NamedPlans, type PlanFile } from "../../app/named_plans.ts";
 import type { Runtime } from "../../app/types.ts";
 import { addressKind } from "../../sdk/http/ip_address.ts";
 import { errorMessage, type PreampError } from "../../sdk/errors.ts";
-import { generateKey, KeyRing } from "../../policy/api_keys.ts";
+import { KeyRing } from "../../policy/api_keys.ts";
 import { describeError } from "../../server/log_line.ts";
 import { authenticateWith, createPreamp, type Preamp, type PreampOptions, serve } from "../../server/mod.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
+import { readCoderPlan } from "../chat/coder_plan.ts";
 import { type Command, TERMINAL } from "../commands.ts";
 import { EXIT } from "../errors.ts";
 import { createLog, type Log, LOG_FORMATS, type LogFormat, logStrayOutput } from "../log.ts";
 import { openSettingsStore, readSettings, type Settings, settingsHelp, withSettings } from "../settings.ts";
+import { type OwnKey, ownKey } from "../own_key.ts";
 import { flagVariable } from "../paths.ts";
 import type { Io } from "../terminal/io.ts";
 
@@ -25,6 +27,8 @@ export const command: Command = {
   summary: "Serves the HTTP API. The first line on stdout is the base URL; the log goes to stderr.",
   flags: withSettings([
     { name: "no-auth", help: "accept requests without a key; on loopback only" },
+    { name: "open", help: "open the page in your browser, logged in" },
+    { name: "new-key", help: "replace your own key, which is kept in $PREAMP_HOME" },
     {
       name: "log-format",
       choices: LOG_FORMATS,
@@ -42,16 +46,23 @@ const END_MS = 4_800;
 async function run(args: Arguments, io: Io): Promise<number> {
   const settings = await readSettings(args, io, { serves: true, sources: true, plans: "all" });
   const format = logFormat(args, io);
-  const auth = authOf(args, io, settings);
+  const auth = await authOf(args, io, settings);
   const key = auth.kind === "generated" ? auth.key : undefined;
   const own = key === undefined ? [] : [key];
   const secrets = processRedactor([...settings.api_keys, ...own, ...vendorKeys(io.env)]);
   const log = createLog(format, io.err, secrets);
   logSettings(settings, log);
+  if (auth.kind === "generated" && auth.not_kept !== null) {
+    log.note("warning", "key", { message: `Your key is for this start only: ${auth.not_kept}` });
+  }
   const { policy } = settings;
-  const plans = new NamedPlans(settings.plans ? [settings.plans] : []);
+  const own_server = auth.kind === "generated"; // its only caller is the person who has started it
+  const plans = own_server
+    ? new NamedPlans(settings.plan_folders, [await coderPlan()])
+    : new NamedPlans(settings.plans ? [settings.plans] : []);
+  const used = own_server ? { ...settings, workspace: settings.workspace ?? io.cwd } : settings;
   const [options] = await Promise.all([
-    serverOptions(settings, plans, secrets, log),
+    serverOptions(used, plans, secrets, log),
     import("../../app/create_services.ts"), // loaded while the store is opened by its worker
   ]);
   const preamp = createPreamp({
@@ -63,8 +74,14 @@ async function run(args: Arguments, io: Io): Promise<number> {
   });
   const signal = stopSignal(io, () => log.note("info", "stopping", {}));
   logStrayOutput(log);
-  const facts = { auth, plans, store: options.store?.kind ?? "memory" };
+  const facts = { auth, plans, store: options.store?.kind ?? "memory", opens: args.has("open") };
   return await listen(preamp, settings, facts, io, log, signal);
+}
+
+/** Resolves to the plan of `preamp chat` as a named plan. */
+async function coderPlan(): Promise<PlanFile> {
+  const { text, url } = await readCoderPlan();
+  return { name: "coder", text, base_url: url.href };
 }
 
 /** Logs the warnings of the settings, and which files of the folder are ignored. */
@@ -112,8 +129,13 @@ export async function serverOptions(
 
 async function listen(
   preamp: Preamp,
-  { policy, plans: folder }: Settings,
-  { auth, plans, store }: { auth: StartupBanner["auth"]; plans: NamedPlans; store: string },
+  { policy, plans: folder, home }: Settings,
+  { auth, plans, store, opens }: {
+    auth: StartupBanner["auth"];
+    plans: NamedPlans;
+    store: string;
+    opens: boolean;
+  },
   io: Io,
   log: Log,
   signal: AbortSignal,
@@ -121,6 +143,16 @@ async function listen(
   const { host, port } = policy.listen;
   await checkPlansFolder(policy.plans, folder?.url ?? null, log);
   const banner = { auth, demo: await isDemo(plans, log), page: policy.page };
+  let closeBrowser: () => Promise<void> = () => Promise.resolve();
+  const open = async (address: string) => {
+    try {
+      if (home === null) throw new Error("there is no home folder");
+      const { openBrowser } = await import("../open_browser.ts");
+      closeBrowser = await openBrowser(address, home, io);
+    } catch (error) {
+      log.note("warning", "browser", { message: `Cannot open a browser: ${errorMessage(error)}` });
+    }
+  };
   try {
     const served = serve({
       app: preamp,
@@ -134,6 +166,7 @@ async function listen(
         log.note("info", "listening", facts);
         // a server without requests, such as one in reserve, continues the runs of others too
         preamp.runtime.start().catch((error) => log.note("error", "recovery_failed", describeError(error)));
+        if (opens) void open(pageAddress({ url, auth }));
         void warnOfBrokenPlans(preamp.runtime.plans, plans, log);
       },
     });
@@ -143,6 +176,8 @@ async function listen(
   } catch (error) {
     io.err.write(`error: Cannot listen on ${host}:${port}: ${reasonOf(error)}\n`);
     return EXIT.failed;
+  } finally {
+    await closeBrowser();
   }
 }
 
@@ -221,9 +256,13 @@ function logFormat(args: Arguments, io: Io): LogFormat {
 }
 
 /** Returns how callers authenticate. @throws {UsageError} for a server without keys beyond loopback. */
-function authOf(args: Arguments, io: Io, { policy }: Settings): StartupBanner["auth"] {
+async function authOf(args: Arguments, io: Io, { policy, home }: Settings): Promise<StartupBanner["auth"]> {
   const { host } = policy.listen;
+  const renews = args.has("new-key");
   const no_auth = args.has("no-auth") || flagVariable(io, "PREAMP_NO_AUTH");
+  if (renews && (no_auth || policy.auth.keys.length > 0)) {
+    throw new UsageError("Cannot use --new-key: this server does not use your own key");
+  }
   if (no_auth) {
     if (isLoopback(host)) return { kind: "none" };
     throw new UsageError(
@@ -231,7 +270,7 @@ function authOf(args: Arguments, io: Io, { policy }: Settings): StartupBanner["a
     );
   }
   if (policy.auth.keys.length > 0) return { kind: "configured" };
-  if (isLoopback(host)) return { kind: "generated", key: generateKey() };
+  if (isLoopback(host)) return { kind: "generated", ...await ownKey(home, renews) };
   throw new UsageError(
     `Cannot serve on ${host}: an address beyond loopback needs keys; set PREAMP_API_KEYS, or auth.keys in preamp.yaml`,
   );
@@ -258,10 +297,10 @@ interface StartupBanner {
   /** Base URL. */
   url: string;
   /**
-   * Authentication: a `generated` key is valid for this start and printed; `configured` keys are never
-   * printed; `none` needs no header.
+   * Authentication: the `generated` key of the person who has started the server is printed; `configured`
+   * keys are never printed; `none` needs no header.
    */
-  auth: { kind: "generated"; key: string } | { kind: "configured" } | { kind: "none" };
+  auth: { kind: "generated" } & OwnKey | { kind: "configured" } | { kind: "none" };
   /** Whether a request without a plan gets the built-in demo, with its tool call and its approval. */
   demo: boolean;
   /** Whether browsers get the page. */
@@ -278,10 +317,15 @@ function startupBanner({ page, ...banner }: StartupBanner): string {
   return page ? `\n${pageHint(banner)}\n${exampleOf(banner)}` : exampleOf(banner);
 }
 
-function pageHint({ url, auth }: Pick<StartupBanner, "url" | "auth">): string {
-  if (auth.kind === "none") return `# Open ${url}/ in a browser.`;
-  const key = auth.kind === "generated" ? `the key ${auth.key}` : "a key of this server";
-  return `# Open ${url}/ in a browser, and enter ${key}`;
+function pageHint(banner: Pick<StartupBanner, "url" | "auth">): string {
+  const address = pageAddress(banner);
+  if (banner.auth.kind === "configured") return `# Open ${address} in a browser, and enter a key of this server`;
+  return `# Open ${address} in a browser.`;
+}
+
+/** Returns the address of the page. The fragment logs in, and browsers send it to no server. */
+function pageAddress({ url, auth }: Pick<StartupBanner, "url" | "auth">): string {
+  return auth.kind === "generated" ? `${url}/#key=${auth.key}` : `${url}/`;
 }
 
 function exampleOf({ url, auth, demo }: Omit<StartupBanner, "page">): string {

@@ -5,6 +5,7 @@ import { LOCK_FILE } from "../../app/named_plans.ts";
 import { providerVariables } from "../../app/provider_service.ts";
 import { parseDocument } from "../../plan/parse/parse.ts";
 import { policyFromData } from "../../policy/parse_policy.ts";
+import { VENDOR_KEYS } from "../../policy/vendor_keys.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { describeStore, parseStoreName } from "../../store/store.ts";
@@ -168,7 +169,7 @@ async function variablesSentence(text: string, _file: FolderFile, { env }: Sente
   const { variables, refused } = await parseVariables(text);
   const vendors = await providerVariables(createModuleTable());
   const addresses = new Set(vendors.flatMap(({ addresses }) => addresses));
-  const keys = new Map(vendors.flatMap(({ provider, keys }) => keys.map((key) => [key, provider] as const)));
+  const keys = new Set([...VENDOR_KEYS, ...vendors.flatMap(({ keys }) => keys)]);
   const is_url = (value: string) => /^https?:\/\//i.test(value);
   const sends = [...variables].flatMap(([name, value]) => {
     const vendor = vendors.find((one) => one.addresses.includes(name));

@@ -181,7 +181,12 @@ export class Recovery {
     let ready: RunnablePlan;
     try {
       ready = await deps.ready(
-        { ...input.request, plan: input.plan, ...(input.plan_lock ? { lock: input.plan_lock } : {}) },
+        {
+          ...input.request,
+          plan: input.plan,
+          ...(input.plan_lock ? { lock: input.plan_lock } : {}),
+          ...(input.plan_workspace === undefined ? {} : { workspace: input.plan_workspace }),
+        },
         { ...caller, origin },
         input.plan_base_url ?? undefined,
         await this.#scheduler.headers.read(run_id, input.headers),

@@ -76,7 +76,7 @@ function errorResult({ id, name }: { id: string; name: string }, fact: string): 
 
 /** A session or run that a fork begins from. */
 export interface ForkOrigin
-  extends Pick<SavedSession, "plan" | "plan_origin" | "plan_base_url" | "plan_lock"> {
+  extends Pick<SavedSession, "plan" | "plan_origin" | "plan_base_url" | "plan_lock" | "plan_workspace"> {
   readonly object: Pick<SavedSession["object"], "id" | "plan_hash" | "metadata">;
 }
 
@@ -91,7 +91,7 @@ export function originOf({ run, replay }: Recording, session: SavedSession | nul
 
 /** Returns a new session that begins at a point of another one: without its approvals, counters and usage. */
 export function forkedSession(
-  { object, plan, plan_origin, plan_base_url, plan_lock }: ForkOrigin,
+  { object, plan, plan_origin, plan_base_url, plan_lock, plan_workspace }: ForkOrigin,
   id: string,
   { messages, session_state, lineage }: ForkPoint,
   now_ms: number,
@@ -115,6 +115,7 @@ export function forkedSession(
     plan_origin,
     plan_base_url,
     ...(plan_lock ? { plan_lock } : {}),
+    ...(plan_workspace === undefined ? {} : { plan_workspace }),
   };
 }
 

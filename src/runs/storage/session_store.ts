@@ -1,5 +1,5 @@
 /** Stores sessions between runs: history, module state and plan. */
-import { modelRefused } from "../../plan/model_choice.ts";
+import { modelRefused, workspaceRefused } from "../../plan/model_choice.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, estimateJsonBytes, type JsonObject } from "../../sdk/json.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
@@ -11,16 +11,17 @@ import { timestamp } from "../../sdk/timestamp.ts";
 import type { PageLimits, RunnablePlan } from "../ports.ts";
 import type { RunFacts, RunOptions } from "../run/run_options.ts";
 import type { SessionProjection } from "../run/run_projection.ts";
-import type {
-  AgentInput,
-  Caller,
-  InitialState,
-  LastRun,
-  Page,
-  PageOptions,
-  RunRequest,
-  SavedSession,
-  SessionObject,
+import {
+  type AgentInput,
+  type Caller,
+  type InitialState,
+  type LastRun,
+  mayOperate,
+  type Page,
+  type PageOptions,
+  type RunRequest,
+  type SavedSession,
+  type SessionObject,
 } from "../types.ts";
 
 export const SESSION_KIND = "session";
@@ -163,21 +164,28 @@ export function hasOwnPlan({ plan, plan_ref }: RunRequest): boolean {
 
 /** Returns the request with the session's plan, unless the request has a plan of its own. */
 export function withSessionPlan(request: RunRequest, saved: SavedSession | null): RunRequest {
-  return saved && !hasOwnPlan(request)
-    ? { ...(saved.plan_lock ? { lock: saved.plan_lock } : {}), ...request, plan: saved.plan }
-    : request;
+  if (!saved || hasOwnPlan(request)) return request;
+  const { plan, plan_lock, plan_workspace } = saved;
+  return {
+    ...(plan_lock ? { lock: plan_lock } : {}),
+    ...(plan_workspace === undefined ? {} : { workspace: plan_workspace }),
+    ...request,
+    plan,
+  };
 }
 
 /**
  * Returns the caller with the rights of the plan: a session's plan keeps the rights it was created with.
  *
- * @throws {PreampError} `policy_refused` for a caller that chooses the model of an operator's plan.
+ * @throws {PreampError} `policy_refused` for a caller that chooses the model or the workspace of an operator's
+ * plan.
  */
 export function callerOfPlan(caller: Caller, request: RunRequest, saved: SavedSession | null): Caller {
   if (!saved || hasOwnPlan(request)) return caller;
   const { plan_origin } = saved;
-  if (request.model !== undefined && plan_origin === "operator" && caller.origin === "caller") {
-    throw modelRefused("the session's plan");
+  if (plan_origin === "operator" && !mayOperate(caller)) {
+    if (request.model !== undefined) throw modelRefused("the session's plan");
+    if (request.workspace !== undefined) throw workspaceRefused();
   }
   return { ...caller, origin: plan_origin };
 }
@@ -206,7 +214,10 @@ export function initialState(saved: SavedSession | null): InitialState {
 }
 
 /** What a session stores of its plan. */
-type StoredPlan = Pick<SavedSession, "plan" | "plan_origin" | "plan_base_url" | "plan_lock">;
+type StoredPlan = Pick<
+  SavedSession,
+  "plan" | "plan_origin" | "plan_base_url" | "plan_lock" | "plan_workspace"
+>;
 
 /** Returns the plan of a run as its session stores it: that of the request, or that of the session. */
 export function planToStore({ saved, ready, request, caller }: RunOptions): StoredPlan {
@@ -217,7 +228,12 @@ export function planToStore({ saved, ready, request, caller }: RunOptions): Stor
     plan_base_url: known ? known.plan_base_url : ready.base_url ?? null,
   };
   const plan_lock = known ? known.plan_lock : request.lock;
-  return plan_lock ? { ...stored, plan_lock } : stored;
+  const plan_workspace = request.workspace ?? known?.plan_workspace;
+  return {
+    ...stored,
+    ...(plan_lock ? { plan_lock } : {}),
+    ...(plan_workspace === undefined ? {} : { plan_workspace }),
+  };
 }
 
 /** Returns the session as stored after a run. */
@@ -240,13 +256,14 @@ export function savedChild(run: RunFacts, child: EndedChild, now_ms: number): Sa
   const { session_id: id, parent_id, agent, ready, limited, saved, session_state, last_run } = child;
   const { compiled: { written: plan, plan_hash }, agents, base_url: plan_base_url = null } = ready;
   const first = { id, parent_id, plan_hash, created_at: timestamp(now_ms), metadata: { agent } };
-  const { plan_lock } = planToStore(run.options);
+  const { plan_lock, plan_workspace } = planToStore(run.options);
   return {
     ...sessionAfter(run, saved, first, session_state, now_ms),
     plan,
     plan_origin: agents?.origin ?? "caller", // least trust if unknown
     plan_base_url,
     ...(plan_lock ? { plan_lock } : {}),
+    ...(plan_workspace === undefined ? {} : { plan_workspace }),
     last_run,
     spawned: { agent, limited },
   };

@@ -9,7 +9,7 @@ import { respond } from "../respond.ts";
 
 /** Headers of the answer to a preflight request. */
 const PREFLIGHT = {
-  "access-control-allow-methods": "GET,HEAD,POST,DELETE",
+  "access-control-allow-methods": "GET,HEAD,POST,PUT,DELETE",
   "access-control-allow-headers": "Authorization,Content-Type,Idempotency-Key,Last-Event-ID,Prefer",
   "access-control-max-age": "600", // seconds
   vary: "Origin, Access-Control-Request-Headers",

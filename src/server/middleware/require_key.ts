@@ -81,7 +81,8 @@ function callerOf(key: string, found: unknown): Caller {
 /** Returns whether a value is a caller; without these fields its rights would be undefined. */
 function isCaller(value: unknown): value is Caller {
   if (!isObject(value)) return false;
-  const { name, namespace, origin, policy } = value;
+  const { name, namespace, origin, policy, owner } = value;
+  if (owner !== undefined && typeof owner !== "boolean") return false;
   return typeof name === "string" && name !== "" && typeof namespace === "string" && namespace !== "" &&
     (origin === "caller" || origin === "operator") && (policy === undefined || typeof policy === "string");
 }

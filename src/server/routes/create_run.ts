@@ -11,6 +11,7 @@ import { eventStream } from "../streaming/run_event_stream.ts";
 import type { Handler, RequestContext, ServerState } from "../context.ts";
 import { type Answer, API_HEADERS, jsonAnswer, textAnswer } from "../answers.ts";
 import { lastEventId } from "../streaming/sse_format.ts";
+import { checkWorkspace } from "./plans.ts";
 import { withHeartbeat } from "../streaming/waiting_json.ts";
 import { parsePrefer, type Preferences, preferredType } from "../negotiation.ts";
 import { checkBody, checkQuery, type Query, validateCommonRequest } from "../body/validation.ts";
@@ -22,6 +23,7 @@ export const createRun: Handler = async (context, caller) => {
   const { server, request: { headers } } = context;
   const key = idempotencyKey(headers.get("idempotency-key"));
   const { request, background } = await readRunRequest(context);
+  await checkWorkspace(request, caller);
   const disconnect = request.on_disconnect === "cancel" ? new AbortController() : null;
   const options: CreateOptions = { headers: (name) => headers.get(name) ?? undefined };
   if (key !== null) options.idempotency = { key, body_hash: canonicalHash({ request, background }) };

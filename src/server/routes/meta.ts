@@ -1,5 +1,6 @@
 /** Routes of the server itself: health, metrics, the OpenAPI document and the schema of events. */
 import { METRICS_TYPE } from "../../telemetry/metrics.ts";
+import { mayOperate } from "../../runs/types.ts";
 import { jsonAnswer, textAnswer } from "../answers.ts";
 import { DOC_ROUTES } from "./docs.ts";
 import { PAGE_ROUTES } from "./page.ts";
@@ -31,6 +32,17 @@ export const META_ROUTES: readonly Route[] = [
         "content-type": "application/schema+json",
         "x-content-type-options": "nosniff",
       });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/caller",
+    id: "caller",
+    summary: "Describe the caller: whose key it is, and what it may choose",
+    answers: ok("the caller", "Caller"),
+    handle: (_context, caller) => {
+      const { name, namespace } = caller;
+      return jsonAnswer({ name, namespace, owner: mayOperate(caller) });
     },
   },
   {

@@ -1,6 +1,10 @@
 /** Routes of plans and modules. */
 import type { LockedInput, PlanInput } from "../../app/types.ts";
+import { documentError } from "../../plan/check/findings.ts";
+import { workspaceRefused } from "../../plan/model_choice.ts";
+import { type Caller, mayOperate } from "../../runs/types.ts";
 import type { JsonObject } from "../../sdk/json.ts";
+import { describe } from "../../sdk/value_path.ts";
 import { readDocument, readJsonBody } from "../body/parse_body.ts";
 import type { RequestContext } from "../context.ts";
 import { jsonAnswer, listAnswer } from "../answers.ts";
@@ -14,12 +18,28 @@ function comparedInput(value: JsonObject | string): PlanInput {
     : { plan: value };
 }
 
-async function readInput(context: RequestContext): Promise<LockedInput> {
+async function readInput(context: RequestContext, caller: Caller): Promise<LockedInput> {
   const document = await readDocument(context);
+  if (document.kind === "plan") return { plan: document.text };
   // The schema requires exactly one of plan and plan_ref.
-  return document.kind === "plan"
-    ? { plan: document.text }
-    : await checkBody("PlanRequest", document.data) as LockedInput;
+  const input = await checkBody("PlanRequest", document.data) as LockedInput;
+  await checkWorkspace(input, caller);
+  return input;
+}
+
+/**
+ * Checks the workspace of a request, if it has one. @throws {PreampError} `policy_refused` for a caller that
+ * may not choose it; `request_invalid` if it is not a folder of this machine.
+ */
+export async function checkWorkspace({ workspace }: { workspace?: string }, caller: Caller): Promise<void> {
+  if (workspace === undefined) return;
+  if (!mayOperate(caller)) throw workspaceRefused();
+  const is_absolute = /^(\/|[A-Za-z]:[\\/])/.test(workspace);
+  const info = is_absolute ? await Deno.stat(workspace).catch(() => null) : null;
+  if (info?.isDirectory) return;
+  const fact = is_absolute ? "there is no such folder on the server's machine" : "must be an absolute path";
+  const message = `Cannot use workspace: ${fact}: received ${describe(workspace)}`;
+  throw documentError("request_invalid", "the request", [{ path: "workspace", message }]);
 }
 
 /** The routes. */
@@ -34,7 +54,7 @@ export const PLAN_ROUTES: readonly Route[] = [
     answers: ok("the findings, also for an invalid plan", "PlanCheck"),
     codes: ["plan_invalid", "plan_limit_exceeded"],
     handle: async (context, caller) =>
-      jsonAnswer(await context.server.runtime.plans.check(await readInput(context), caller)),
+      jsonAnswer(await context.server.runtime.plans.check(await readInput(context, caller), caller)),
   },
   {
     method: "POST",
@@ -46,7 +66,7 @@ export const PLAN_ROUTES: readonly Route[] = [
     answers: ok("what the plan may access", "Explanation"),
     codes: LOAD_CODES,
     handle: async (context, caller) =>
-      jsonAnswer(await context.server.runtime.plans.explain(await readInput(context), caller)),
+      jsonAnswer(await context.server.runtime.plans.explain(await readInput(context, caller), caller)),
   },
   {
     method: "POST",
@@ -58,7 +78,7 @@ export const PLAN_ROUTES: readonly Route[] = [
     answers: ok("plan.lock.json", "Lock"),
     codes: LOAD_CODES,
     handle: async (context, caller) =>
-      jsonAnswer(await context.server.runtime.plans.lock(await readInput(context), caller)),
+      jsonAnswer(await context.server.runtime.plans.lock(await readInput(context, caller), caller)),
   },
   {
     method: "POST",
@@ -90,6 +110,23 @@ export const PLAN_ROUTES: readonly Route[] = [
     answers: ok("the plan, as data and as text", "PlanDocument"),
     codes: ["plan_invalid", "plan_limit_exceeded"],
     handle: async (context) => jsonAnswer(await context.server.runtime.plans.get(context.param("name"))),
+  },
+  {
+    method: "PUT",
+    path: "/v1/plans/{name}",
+    id: "savePlan",
+    summary: "Save a plan under a name, with the operator's rights; for the person who has started the server",
+    body: "SavePlanRequest",
+    accepts_plans: true,
+    answers: ok("the plan, as data and as text", "PlanDocument"),
+    codes: ["plan_invalid", "plan_limit_exceeded"],
+    async handle(context, caller) {
+      const document = await readDocument(context);
+      const plan = document.kind === "plan"
+        ? document.text
+        : (await checkBody("SavePlanRequest", document.data)).plan;
+      return jsonAnswer(await context.server.runtime.plans.save(context.param("name"), plan, caller));
+    },
   },
   {
     method: "GET",

@@ -15,7 +15,7 @@ export interface RouteAnswer {
 
 /** One route. */
 export interface Route {
-  method: "GET" | "POST" | "DELETE";
+  method: "GET" | "POST" | "PUT" | "DELETE";
   /** Path with parameters in braces, as in OpenAPI. */
   path: string;
   /** OpenAPI's operationId. */

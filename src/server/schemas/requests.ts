@@ -78,6 +78,11 @@ const model = z.string().refine((name) => readModelName(name) !== null, { error:
     examples: ["anthropic/claude-sonnet-5-5"],
   });
 
+const workspace = z.string().min(1).meta({
+  description:
+    "folder that ${WORKSPACE} in the plan means, an absolute path; for the person who has started the server",
+});
+
 /** A plan without the key `plan_ref`, so that `{plan_ref}` with a misspelt field beside it is refused. */
 const unnamedPlan = plan.refine((value) => typeof value === "string" || !Object.hasOwn(value, "plan_ref"));
 
@@ -92,6 +97,7 @@ export const BODIES = {
     plan: plan.exactOptional(),
     plan_ref: planRef.exactOptional(),
     model: model.exactOptional(),
+    workspace: workspace.exactOptional(),
     lock: data("contents of plan.lock.json").exactOptional(),
     session_id: z.string().min(1).exactOptional().meta({ description: "continues this conversation" }),
     limits: Limits.exactOptional(),
@@ -148,10 +154,13 @@ export const BODIES = {
   }).refine((value) => Object.keys(value).length > 0, { error: "must have a limit to raise" })
     .meta({ description: "New values of limits, above those of the run and within the server's." }),
 
+  SavePlanRequest: z.strictObject({ plan }),
+
   PlanRequest: z.strictObject({
     plan: plan.exactOptional(),
     plan_ref: planRef.exactOptional(),
     model: model.exactOptional(),
+    workspace: workspace.exactOptional(),
     lock: data("contents of plan.lock.json").exactOptional(),
   }).refine((value) => (value.plan === undefined) !== (value.plan_ref === undefined), {
     path: ["plan"],

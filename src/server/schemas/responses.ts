@@ -268,6 +268,13 @@ export const ANSWERS = {
   MessageList: listOf(z.record(z.string(), z.unknown())),
   PlanList: listOf(NamedPlan),
   PlanDocument: NamedPlan.extend(planFields),
+  Caller: z.object({
+    name: text,
+    namespace: text.meta({ description: "keys with the same one see the same runs" }),
+    owner: z.boolean().meta({
+      description: "whether it may choose model and workspace of the server's plans, and save plans",
+    }),
+  }),
   RunPlan: z.object({ plan_hash: text, origin: z.enum(["operator", "caller"]), ...planFields }),
   ModuleList: listOf(Module),
   PlanCheck: z.object({
