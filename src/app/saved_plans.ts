@@ -1,6 +1,7 @@
 /** Saves plans of the person who has started the server, beside those that are in `$PREAMP_HOME/plans/`. */
 import { isPlanName, type NamedPlans } from "./named_plans.ts";
 import { type Caller, mayOperate } from "../runs/types.ts";
+import { REDACTED } from "../policy/redact.ts";
 import { printableId } from "../sdk/ids.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
@@ -40,6 +41,10 @@ export async function savePlan(
   const url = new URL(`${name}.yaml`, folder);
   if (await named.findBefore(folder, name)) {
     throw refuse("request_invalid", "a folder that comes first has a plan of this name; choose another name");
+  }
+  const written = typeof plan === "string" ? plan : JSON.stringify(plan);
+  if (written.includes(REDACTED)) {
+    throw refuse("request_invalid", `it has ${REDACTED} in place of a secret; write a variable such as \${API_KEY}`);
   }
   await check(plan, url.href);
   const { planText } = await import("../plan/plan_text.ts");

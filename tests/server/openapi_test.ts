@@ -108,6 +108,7 @@ Deno.test("openApiDocument() has required fields, closed request bodies and open
     "plan_ref",
     "prompt",
     "session_id",
+    "workspace",
   ]);
   const parameters = document.paths["/v1/runs"].get.parameters.map(({ name }: { name: string }) => name);
   assertEquals(parameters, ["session_id", "status", "limit", "cursor"]);

@@ -36,7 +36,7 @@ for (const hosts of [[], "any"] as const) {
     const response = await send("OPTIONS /v1/runs", { headers: preflight });
     assertEquals([response.status, response.body, corsHeaders(response)], [204, null, {
       "access-control-allow-headers": "Authorization,Content-Type,Idempotency-Key,Last-Event-ID,Prefer",
-      "access-control-allow-methods": "GET,HEAD,POST,DELETE",
+      "access-control-allow-methods": "GET,HEAD,POST,PUT,DELETE",
       "access-control-allow-origin": APP,
       "access-control-expose-headers": EXPOSED,
       "access-control-max-age": "600",

@@ -12,6 +12,19 @@ const state = new AppState({
     if (location.hash !== place) history.pushState(null, "", place || location.pathname);
   },
 });
-addEventListener("popstate", () => state.attempt(() => state.open(location.hash)));
-state.start(location.hash);
+/** Takes the key from the address, as `preamp serve` prints it, and out of the history of the browser. */
+function keyInAddress(): string | undefined {
+  const [, key] = /^#key=(.+)$/.exec(location.hash) ?? [];
+  if (key !== undefined) history.replaceState(null, "", location.pathname);
+  return key;
+}
+
+addEventListener("popstate", () => {
+  const key = keyInAddress();
+  if (key === undefined) state.attempt(() => state.open(location.hash));
+  else state.useKey(key, true);
+});
+const key = keyInAddress();
+if (key === undefined) state.start(location.hash);
+else state.useKey(key, true);
 render(<App state={state} />, document.getElementById("app")!);

@@ -21,7 +21,8 @@ export function KeyDialog({ state }: { state: AppState }) {
         <h2>This server asks for an API key</h2>
         <p class="muted">
           <code>preamp serve</code>{" "}
-          prints one when it starts, unless it has keys of its own; then ask its operator.
+          prints an address that needs no key to be typed. A server with keys of its own has an operator: ask
+          for one.
         </p>
         {state.problem.value && <p class="failed" role="alert">{state.problem.value}</p>}
         <input

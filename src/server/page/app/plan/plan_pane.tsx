@@ -160,6 +160,47 @@ function FindingText({ finding: { level, line, path, message, hint } }: { findin
   );
 }
 
+/** Saves the text under a name: from then on it is a plan of the server. */
+function SavePlan({ state }: { state: AppState }) {
+  const { plan } = state;
+  const [name, setName] = useState<string | null>(null);
+  const current = plan.plans.value.some((listed) => listed.name === plan.name.value) ? plan.name.value : null;
+  if (name === null) {
+    return (
+      <div class="row">
+        <Button onClick={() => setName(current ?? "")}>Save…</Button>
+        <span class="muted">A saved plan has your rights; a text that you only run has a caller's.</span>
+      </div>
+    );
+  }
+  const save = async () => {
+    if (await state.attempt(() => plan.save(name.trim()))) setName(null);
+  };
+  return (
+    <form
+      class="row"
+      onSubmit={(event) => {
+        event.preventDefault();
+        save();
+      }}
+    >
+      <label class="row spread">
+        save as
+        <input
+          class="spread"
+          placeholder="a name"
+          autocomplete="off"
+          spellcheck={false}
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+      </label>
+      <button type="submit" disabled={name.trim() === ""}>Save</button>
+      <Button onClick={() => setName(null)}>Close</Button>
+    </form>
+  );
+}
+
 function ModelAndCopies({ state }: { state: AppState }) {
   const { plan } = state;
   const current = state.current.value;
@@ -181,7 +222,22 @@ function ModelAndCopies({ state }: { state: AppState }) {
           onInput={(event) => plan.setModel(event.currentTarget.value)}
         />
       </label>
-      {plan.model.value !== "" && !plan.is_changed.value && plan.name.value !== null && (
+      {plan.is_owner.value && (
+        <label class="row">
+          workspace
+          <input
+            class="spread"
+            placeholder="the server's folder, or an absolute path"
+            autocomplete="off"
+            spellcheck={false}
+            value={plan.workspace.value}
+            onInput={(event) => plan.setWorkspace(event.currentTarget.value)}
+          />
+        </label>
+      )}
+      {plan.is_owner.value && plan.text.value.trim() !== "" && <SavePlan state={state} />}
+      {plan.model.value !== "" && !plan.is_changed.value && plan.name.value !== null &&
+        !plan.is_owner.value && (
         <p class="muted">
           Only the operator chooses the model of a plan on the server: the run gets a copy of its text.
         </p>

@@ -67,6 +67,9 @@ export interface PlanChanges {
   readonly other: readonly PlanChange[];
 }
 
+/** What a request says about its plan. */
+export type PlanChoice = Pick<RunRequest, "plan" | "plan_ref" | "model" | "workspace">;
+
 /** How far the check of the text is. */
 export type ReviewPhase = "checking" | "valid" | "invalid" | "unreachable";
 
@@ -90,6 +93,8 @@ export class PlanDraft {
   #choice = 0;
 
   readonly plans: Signal<readonly NamedPlan[]> = signal([]);
+  /** Whether the key is that of the person who has started the server, who chooses and saves plans. */
+  readonly is_owner: Signal<boolean> = signal(false);
   /** Name of the plan that the text was loaded from, or id of its run; null for the user's own. */
   readonly name: Signal<string | null>;
   readonly text: Signal<string>;
@@ -97,6 +102,8 @@ export class PlanDraft {
   readonly base: Signal<string> = signal("");
   /** Model as `vendor/model`; empty for the plan's own. */
   readonly model: Signal<string> = signal("");
+  /** Folder that `${WORKSPACE}` means; empty for the server's own. */
+  readonly workspace: Signal<string> = signal("");
   /** Changed texts that were left for another plan, by the plan's name; the user's own has an empty name. */
   readonly drafts: Signal<Readonly<Record<string, string>>>;
   /** Whether the text differs from the plan of that name. */
@@ -120,8 +127,8 @@ export class PlanDraft {
 
   /** Loads the list of plans and the plan of the editor; a text that the user has changed stays. */
   async load(): Promise<void> {
-    const { data } = await this.#client.listPlans();
-    this.plans.value = data as unknown as NamedPlan[]; // of GET /v1/plans
+    const [caller] = await Promise.all([this.#client.getCaller(), this.#list()]);
+    this.is_owner.value = caller.owner === true;
     const { value: name } = this.name;
     const plan = name === null ? null : await this.#read(name).catch((error) => {
       if (error instanceof PreampApiError && error.code === "plan_invalid") return null; // the operator's
@@ -129,6 +136,19 @@ export class PlanDraft {
     });
     const own = this.text.value;
     this.#take(plan?.text ?? "", plan?.name ?? null, own === "" ? plan?.text ?? "" : own);
+  }
+
+  async #list(): Promise<void> {
+    const { data } = await this.#client.listPlans();
+    this.plans.value = data as unknown as NamedPlan[]; // of GET /v1/plans
+  }
+
+  /** Saves the text as a plan of the server, with the operator's rights. */
+  async save(name: string): Promise<void> {
+    const { value: text } = this.text;
+    await this.#client.savePlan(name, text);
+    await this.#list();
+    if (this.text.value === text) this.#take(text, name, text);
   }
 
   async #read(name: string): Promise<{ name: string; text: string } | null> {
@@ -208,6 +228,12 @@ export class PlanDraft {
     this.#reviewSoon();
   }
 
+  /** Sets the workspace; empty for the server's own. */
+  setWorkspace(workspace: string): void {
+    this.workspace.value = workspace;
+    this.#reviewSoon();
+  }
+
   /** Notes that the text has been run: later changes are compared with it. */
   ran(text: string): void {
     this.base.value = text;
@@ -216,10 +242,10 @@ export class PlanDraft {
 
   /**
    * Returns what a request says about the plan: nothing for the server's own in a new session, the name of an
-   * unchanged plan, else the text. A model of the user's choice needs the text: callers may not choose the
-   * model of a server's plan.
+   * unchanged plan, else the text. A model of the user's choice needs the text, unless the user has started the
+   * server: other callers may not choose the model of a server's plan.
    */
-  choice(in_session: boolean): Pick<RunRequest, "plan" | "plan_ref" | "model"> {
+  choice(in_session: boolean): PlanChoice {
     const { plan, ...input } = this.#input;
     const is_demo = !this.is_changed.value && this.#plan_ref === null &&
       this.name.value?.startsWith(RUN) === false;
@@ -228,11 +254,15 @@ export class PlanDraft {
   }
 
   /** The plan as checks and runs receive it. */
-  get #input(): { plan?: string; plan_ref?: string; model?: string } {
-    const model = this.model.value.trim();
-    if (model !== "") return { plan: this.text.value, model };
-    if (!this.is_changed.value && this.#plan_ref !== null) return { plan_ref: this.#plan_ref };
-    return { plan: this.text.value };
+  get #input(): PlanChoice & { plan?: string } {
+    const [model, folder] = [this.model.value.trim(), this.workspace.value.trim()];
+    const { value: is_owner } = this.is_owner;
+    const chosen = {
+      ...(model === "" ? {} : { model }),
+      ...(is_owner && folder !== "" ? { workspace: folder } : {}),
+    };
+    const by_name = !this.is_changed.value && this.#plan_ref !== null && (model === "" || is_owner);
+    return by_name ? { plan_ref: this.#plan_ref!, ...chosen } : { plan: this.text.value, ...chosen };
   }
 
   /** Name under which the server knows the loaded plan; null for the demo, a run's and the user's. */

@@ -1,0 +1,60 @@
+/** The page of the person who has started the server: the address logs in, the coder runs on a model of theirs. */
+import { assertEquals } from "../assert.ts";
+import { startServer } from "../e2e/program.ts";
+import { temporaryFolder } from "../support/folder.ts";
+import { browserTest } from "./browser.ts";
+
+browserTest(
+  "the printed address logs in; the coder runs in a folder on a chosen model, and a plan is saved",
+  async (browser) => {
+    const folder = await browser.use(temporaryFolder());
+    await Deno.writeTextFile(`${folder.path}/thirsty_ferns.txt`, "Water them.");
+    const home = await browser.use(temporaryFolder());
+    const server = await browser.use(startServer([], { env: { PREAMP_HOME: home.path } }));
+    const { url, key } = server;
+    await browser.run(async ({ page, step, look }, { url, key, workspace }) => {
+      const pane = page.getByRole("region", { name: "Plan", exact: true });
+      const conversation = page.getByRole("log", { name: "Conversation" });
+      await step("the address logs in, and the key is in no address any more", async () => {
+        await page.goto(`${url}/#key=${key}`);
+        await pane.getByText("✓ 6 modules").waitFor();
+        if (page.url().includes(key)) throw new Error(page.url());
+        await page.reload();
+        await pane.getByText("✓ 6 modules").waitFor();
+      });
+      await step("the coder is there; a model and a workspace are chosen", async () => {
+        await pane.getByLabel("Plan", { exact: true }).selectOption("plan:coder");
+        await pane.getByLabel("model").fill("mock/theirs");
+        await pane.getByLabel("workspace").fill(workspace);
+        await pane.getByText("run bash").waitFor();
+        await look("owner-coder");
+      });
+      await step("it runs there", async () => {
+        const prompt = page.getByRole("textbox", { name: "Prompt" });
+        await prompt.fill("Look around");
+        await prompt.press("Enter");
+        await conversation.getByText("**/*").click();
+        await conversation.getByText("thirsty_ferns.txt").first().waitFor();
+        await page.getByRole("button", { name: /^Cancel/ }).click();
+        await conversation.getByText("cancelled").waitFor();
+      });
+      await step("a changed plan is saved under a name", async () => {
+        await pane.getByLabel("model").fill("");
+        await pane.getByLabel("workspace").fill("");
+        await pane.getByLabel("Plan", { exact: true }).selectOption("own");
+        const editor = pane.getByRole("textbox", { name: "Plan, as YAML or JSON" });
+        await editor.fill(
+          "# mine\nsession: { orchestrator: loop-basic, context: context-simple }\nproviders: [provider-mock]\n",
+        );
+        await pane.getByText("✓ 3 modules").waitFor();
+        await pane.getByRole("button", { name: "Save…" }).click();
+        await pane.getByLabel("save as").fill("mine");
+        await look("owner-save", "plan");
+        await pane.getByRole("button", { name: "Save", exact: true }).click();
+        await pane.getByRole("button", { name: "Save…" }).waitFor();
+      });
+    }, { url, key, workspace: folder.path });
+    const saved = await Deno.readTextFile(`${home.path}/plans/mine.yaml`);
+    assertEquals(saved.split("\n")[0], "# mine");
+  },
+);
