@@ -472,6 +472,7 @@ const KNOW_CURRENT_FOLDER: Readonly<Record<string, string>> = {
   "src/cli/commands/plan/import.ts": "a file that the command line names",
   "src/cli/commands/plan/vendor.ts": "a folder that the command line names",
   "src/cli/commands/run.ts": "the default of ${WORKSPACE}",
+  "src/cli/commands/serve.ts": "the default of ${WORKSPACE}",
   "src/cli/commands/source/add.ts": "a source that the command line names",
   "src/cli/folder/folder.ts": "what the folder brings",
   "src/cli/folder/sentences.ts": "paths for display",

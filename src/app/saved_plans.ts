@@ -31,7 +31,9 @@ export async function savePlan(
 ): Promise<void> {
   const refuse = (code: "forbidden" | "request_invalid", why: string) =>
     new PreampError(code, `Cannot save the plan "${printableId(name)}": ${why}`);
-  if (!mayOperate(caller)) throw refuse("forbidden", "only the person who has started the server saves plans");
+  if (!mayOperate(caller)) {
+    throw refuse("forbidden", "only the person who has started the server saves plans");
+  }
   if (folder === null || !named.has(folder)) {
     throw refuse("forbidden", "this server does not take plans from a home folder");
   }
@@ -44,7 +46,10 @@ export async function savePlan(
   }
   const written = typeof plan === "string" ? plan : JSON.stringify(plan);
   if (written.includes(REDACTED)) {
-    throw refuse("request_invalid", `it has ${REDACTED} in place of a secret; write a variable such as \${API_KEY}`);
+    throw refuse(
+      "request_invalid",
+      `it has ${REDACTED} in place of a secret; write a variable such as \${API_KEY}`,
+    );
   }
   await check(plan, url.href);
   const { planText } = await import("../plan/plan_text.ts");
@@ -56,6 +61,8 @@ export async function savePlan(
     await Deno.rename(temporary, url);
   } catch (error) {
     await Deno.remove(temporary).catch(() => {}); // it may not exist
-    throw new PreampError("internal", `Cannot save the plan "${name}": ${errorMessage(error)}`, { cause: error });
+    throw new PreampError("internal", `Cannot save the plan "${name}": ${errorMessage(error)}`, {
+      cause: error,
+    });
   }
 }

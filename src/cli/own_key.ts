@@ -13,10 +13,10 @@ export interface OwnKey {
 }
 
 /**
- * Returns the key in the home folder; makes one if there is none. Only its owner may read the file. Two
+ * Returns the key in the home folder; makes one if it has none. Only its owner may read the file. Two
  * servers that start at the same time have the same key.
  *
- * @param home `$PREAMP_HOME`; null: there is none, and the key is for this process.
+ * @param home `$PREAMP_HOME`; null: no home is known, and the key is for this process.
  * @param renews Whether a new key takes the place of the one that is there.
  * @throws {UsageError} for a file that has no key.
  */

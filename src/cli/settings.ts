@@ -241,10 +241,10 @@ export async function readSettings(
     Object.hasOwn(flags, key) || Object.hasOwn(variables, key) ? io.cwd : document.base;
   const named_plans = { url: locate(`${policy.plans.replace(/\/+$/, "")}/`, baseOf("plans")) };
   const plan_folders = [
-      ...plans !== null && names_plans ? [named_plans] : [],
-      ...home ? [personalPlans(home)] : [],
-      ...folder.plans ? [folder.plans] : [],
-    ];
+    ...plans !== null && names_plans ? [named_plans] : [],
+    ...home ? [personalPlans(home)] : [],
+    ...folder.plans ? [folder.plans] : [],
+  ];
   return {
     policy,
     plans: plans === null ? null : names_plans ? named_plans : folder.plans,

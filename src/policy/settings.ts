@@ -41,7 +41,7 @@ export const SINGLES: { readonly [Name in SingleName]: SettingType<Policy[Name]>
   workspace: {
     ...words(
       "",
-      "Folder that ${WORKSPACE} in plans means; empty: the folder of the plan's file, and for run the current one",
+      "Folder that ${WORKSPACE} in plans means; empty: the folder of the plan's file, and for run and your own server the current one",
       "a folder, relative to preamp.yaml",
     ),
     read: (value, path, findings) => value === "" ? "" : text(value, path, findings),
@@ -50,7 +50,7 @@ export const SINGLES: { readonly [Name in SingleName]: SettingType<Policy[Name]>
   store: storeName(
     "Store of runs and sessions; auto is sqlite:$PREAMP_HOME/preamp.db for serve, chat and run --session, else memory",
   ),
-  page: flag(true, "Shows the page for browsers at /, which calls the API with a key that its reader enters"),
+  page: flag(true, "Shows the page for browsers at /, which calls the API with the key of its reader"),
 };
 
 /** Sections of settings. */

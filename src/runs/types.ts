@@ -135,8 +135,8 @@ export interface RunRequest {
   /** Model of this run, as `PROVIDER/MODEL`; without a plan, the demo plan is run on it. */
   model?: string;
   /**
-   * Absolute path of the folder that `${WORKSPACE}` in the plan means, for this run and those that continue its
-   * session. Default: the server's. Of callers for whom {@link mayOperate} is true.
+   * Absolute path of the folder that `${WORKSPACE}` in the plan means, for this run and those that continue
+   * its session. Default: the server's. Of callers for whom {@link mayOperate} is true.
    */
   workspace?: string;
   lock?: JsonObject;
@@ -166,7 +166,7 @@ export interface Caller {
   readonly owner?: boolean;
 }
 
-/** Returns whether a caller may choose the model and the workspace of the operator's plans, and save plans. */
+/** Returns whether a caller may choose model and workspace of the operator's plans, and save plans. */
 export function mayOperate({ origin, owner = false }: Pick<Caller, "origin" | "owner">): boolean {
   return origin === "operator" || owner;
 }

@@ -1,4 +1,4 @@
-/** The page of the person who has started the server: the address logs in, the coder runs on a model of theirs. */
+/** The page of the person who has started the server: logged in by its address, with model and workspace. */
 import { assertEquals } from "../assert.ts";
 import { startServer } from "../e2e/program.ts";
 import { temporaryFolder } from "../support/folder.ts";

@@ -319,7 +319,9 @@ function startupBanner({ page, ...banner }: StartupBanner): string {
 
 function pageHint(banner: Pick<StartupBanner, "url" | "auth">): string {
   const address = pageAddress(banner);
-  if (banner.auth.kind === "configured") return `# Open ${address} in a browser, and enter a key of this server`;
+  if (banner.auth.kind === "configured") {
+    return `# Open ${address} in a browser, and enter a key of this server`;
+  }
   return `# Open ${address} in a browser.`;
 }
 

@@ -177,8 +177,8 @@ export function withSessionPlan(request: RunRequest, saved: SavedSession | null)
 /**
  * Returns the caller with the rights of the plan: a session's plan keeps the rights it was created with.
  *
- * @throws {PreampError} `policy_refused` for a caller that chooses the model or the workspace of an operator's
- * plan.
+ * @throws {PreampError} `policy_refused` for a caller that chooses the model or the workspace of an
+ * operator's plan.
  */
 export function callerOfPlan(caller: Caller, request: RunRequest, saved: SavedSession | null): Caller {
   if (!saved || hasOwnPlan(request)) return caller;

@@ -115,7 +115,8 @@ export const PLAN_ROUTES: readonly Route[] = [
     method: "PUT",
     path: "/v1/plans/{name}",
     id: "savePlan",
-    summary: "Save a plan under a name, with the operator's rights; for the person who has started the server",
+    summary:
+      "Save a plan under a name, with the operator's rights; for the person who has started the server",
     body: "SavePlanRequest",
     accepts_plans: true,
     answers: ok("the plan, as data and as text", "PlanDocument"),

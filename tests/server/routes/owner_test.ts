@@ -93,7 +93,7 @@ Deno.test("PUT /v1/plans/{name} refuses other callers, bad names and plans, take
     return [status, body.error?.code];
   };
   assertEquals(await save("k", "mine", PLAN), [403, "forbidden"]);
-  assertEquals(await save("nobody's", "mine", PLAN), [401, "unauthorized"]);
+  assertEquals(await save("unknown", "mine", PLAN), [401, "unauthorized"]);
   assertEquals(await save("own", "..%2Fmine", PLAN), [400, "request_invalid"]);
   assertEquals(await save("own", "taken", PLAN), [400, "request_invalid"]);
   assertEquals(await save("own", "mine", "tools: 3"), [400, "plan_invalid"]);
@@ -139,7 +139,7 @@ Deno.test("the owner chooses the model of a plan on the server, and of its sessi
 Deno.test("the owner chooses the workspace of a run; its session, a rerun and what the model was sent keep it", async () => {
   await using at = await server();
   const elsewhere = `${at.path}/elsewhere`;
-  /** Returns the folder that the model of a run was told. */
+  /** Returns the folder in the system text of a run. */
   const where = async ({ id }: Json) =>
     JSON.stringify((await at.send("own", "GET", `/v1/runs/${id}/requests`)).body).match(
       /You work in ([^"]*?)\./,

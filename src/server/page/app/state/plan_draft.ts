@@ -242,8 +242,8 @@ export class PlanDraft {
 
   /**
    * Returns what a request says about the plan: nothing for the server's own in a new session, the name of an
-   * unchanged plan, else the text. A model of the user's choice needs the text, unless the user has started the
-   * server: other callers may not choose the model of a server's plan.
+   * unchanged plan, else the text. A model of the user's choice needs the text, unless the user has started
+   * the server: other callers may not choose the model of a server's plan.
    */
   choice(in_session: boolean): PlanChoice {
     const { plan, ...input } = this.#input;
