@@ -496,7 +496,7 @@ const FOLDER_FILES: Readonly<Record<string, readonly string[]>> = {
   // the name of the document in errors
   "preamp.yaml": ["src/cli/folder/folder_files.ts", "src/policy/parse_policy.ts"],
   // the default of the setting, and the person's own plans
-  "plans/": ["src/cli/folder/folder_files.ts", "src/cli/settings.ts", "src/policy/settings.ts"],
+  "plans/": ["src/app/named_plans.ts", "src/cli/folder/folder_files.ts", "src/policy/settings.ts"],
 };
 
 Deno.test("only src/cli/folder looks for files of the current folder that were not named", () => {

@@ -16,7 +16,7 @@ import type { Store } from "../store/store.ts";
 import { folderOf } from "./plan_folders.ts";
 import { LazyLoader, LazySandbox } from "./lazy_loader_and_sandbox.ts";
 import type { ModuleTable } from "./module_table.ts";
-import { NamedPlans } from "./named_plans.ts";
+import { NamedPlans, personalPlans } from "./named_plans.ts";
 import { Plans } from "./plan_service.ts";
 import { SourceOverrides, type SourcesFile } from "./source_overrides.ts";
 
@@ -73,7 +73,7 @@ export function createServices(
     env,
     loading,
     sandboxing,
-    saved: rest.home && new URL("plans/", rest.home),
+    saved: rest.home && personalPlans(rest.home).url,
     sources: new SourceOverrides(rest.sources, policy.modules.esm_host),
   });
   const secret_key = env("PREAMP_SECRET_KEY") || undefined;

@@ -36,6 +36,11 @@ export interface PlanFolder {
   accepts?(file: URL, bytes: Uint8Array): Promise<boolean>;
 }
 
+/** Returns the folder of the person's own plans, saved ones included. @param home `$PREAMP_HOME`. */
+export function personalPlans(home: URL): PlanFolder {
+  return { url: new URL("plans/", home) };
+}
+
 /** The plans of folders. Of two plans with one name, that of the first folder counts. */
 export class NamedPlans {
   readonly #folders: readonly PlanFolder[];

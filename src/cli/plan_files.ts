@@ -2,6 +2,7 @@
  * Plans on the command line: reads them by file or by name, merges files from left to right, and opens a
  * runtime for them. They are an operator's plans.
  */
+import { personalPlans } from "../app/named_plans.ts";
 import { createRuntime } from "../app/runtime.ts";
 import type { Runtime } from "../app/types.ts";
 import { mergeAll } from "../plan/merge.ts";
@@ -12,7 +13,7 @@ import { isObject, type JsonObject } from "../sdk/json.ts";
 import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { inDocument } from "./errors.ts";
 import { type InputText, isAbsolute, readInput } from "./paths.ts";
-import { personalPlans, reportedSettings, type Settings } from "./settings.ts";
+import { reportedSettings, type Settings } from "./settings.ts";
 import type { Io } from "./terminal/io.ts";
 
 /** `-p FILE`. */

@@ -18,7 +18,7 @@ import { isFolderPath } from "../policy/setting_types.ts";
 import { errorMessage, hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describeStore, openStore, parseStoreName, type Store, type StoreName } from "../store/store.ts";
-import { NamedPlans, type PlanFolder } from "../app/named_plans.ts";
+import { NamedPlans, personalPlans, type PlanFolder } from "../app/named_plans.ts";
 import type { SourcesFile } from "../app/source_overrides.ts";
 import { adviceFor, type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { styleOf } from "./terminal/format.ts";
@@ -267,11 +267,6 @@ export async function readSettings(
         : [],
     ],
   };
-}
-
-/** Returns the folder of the person's own plans. */
-export function personalPlans(home: URL): PlanFolder {
-  return { url: new URL("plans/", home) };
 }
 
 /** Returns settings whose folders in `modules.inline` are URLs, those of `policies` included. */

@@ -1,5 +1,5 @@
 /** The plan pane: findings at their lines, what a plan may touch, what a change widens, drafts. */
-import { startServer } from "../e2e/program.ts";
+import { ROOT, startServer } from "../e2e/program.ts";
 import { browserTest } from "./browser.ts";
 
 /** What Deno, which knows no DOM, needs of a text area. */
@@ -13,7 +13,7 @@ interface Cursor {
 browserTest(
   "a plan is changed, checked, explained and compared with the keyboard before it runs",
   async (browser) => {
-    const server = await browser.use(startServer(["--no-auth"]));
+    const server = await browser.use(startServer(["--no-auth", "--plans", `${ROOT}plans/`]));
     await browser.run(async ({ page, step, look, tabTo }, url) => {
       await page.goto(url);
       const pane = page.getByRole("region", { name: "Plan", exact: true });

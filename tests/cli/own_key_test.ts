@@ -10,7 +10,7 @@ Deno.test("ownKey() keeps one key for its owner alone, until it is renewed", asy
   assertEquals([first.not_kept, await ownKey(home, false)], [null, first]);
   const renewed = await ownKey(home, true);
   assertEquals([renewed.key === first.key, await ownKey(home, false)], [false, renewed]);
-  assertEquals([...Deno.readDirSync(home)].map(({ name }) => name), ["key"]);
+  assertEquals((await Array.fromAsync(Deno.readDir(home))).map(({ name }) => name), ["key"]);
   if (Deno.build.os !== "windows") assertEquals((await Deno.stat(new URL("key", home))).mode! & 0o777, 0o600);
 });
 

@@ -38,7 +38,10 @@ Deno.test("serve --open hands the browser a file of its own, not the key, and re
     assertMatch(mode, /^-rw-------/);
     assertStringIncludes(page, `${server.url}/#key=${server.key}`);
   }
-  assertEquals([...Deno.readDirSync(home)].filter(({ name }) => name.startsWith("open-")), []);
+  assertEquals(
+    (await Array.fromAsync(Deno.readDir(home))).filter(({ name }) => name.startsWith("open-")),
+    [],
+  );
 });
 
 Deno.test("serve --open says in its log when there is no browser, and serves", async () => {

@@ -99,7 +99,7 @@ Deno.test("PUT /v1/plans/{name} refuses other callers, bad names and plans, take
   assertEquals(await save("own", "mine", "tools: 3"), [400, "plan_invalid"]);
   const redacted = `${PLAN}system: "[REDACTED]"\n`;
   assertEquals(await save("own", "mine", redacted), [400, "request_invalid"]);
-  assertEquals([...Deno.readDirSync(`${at.path}/home`)].map(({ name }) => name), []);
+  assertEquals((await Array.fromAsync(Deno.readDir(`${at.path}/home`))).map(({ name }) => name), []);
 });
 
 Deno.test("a server that takes no plans from a home folder saves none", async () => {
