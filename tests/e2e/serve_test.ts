@@ -24,7 +24,7 @@ Deno.test("serve prints its address, then its page and a curl with the key it ma
   assertMatch(server.key, /^pk_[\w-]{43}$/);
   assertStringIncludes(
     server.stdout.text,
-    `\n# Open ${first}/ in a browser, and enter the key ${server.key}\n`,
+    `\n# Open ${first}/#key=${server.key} in a browser.\n`,
   );
   assertStringIncludes(server.stdout.text, `curl -N ${first}/v1/runs`);
   const health = await server.get("/healthz");
