@@ -4,8 +4,6 @@ import { filesPlan, write } from "../support/file_plans.ts";
 import { inFolder } from "../support/folder.ts";
 import { runProgram, startProgram } from "./program.ts";
 
-const HAS_LOCKS = typeof Deno.FsFile.prototype.tryLock === "function"; // since Deno 2.9
-
 const WRITE = write("new/a.txt", "a\n");
 const LATE = { text: "late", delay_ms: 600_000 };
 
@@ -28,7 +26,6 @@ async function preamp(folder: string, ...args: string[]) {
 Deno.test({
   name:
     "after a kill, preamp undo last takes the files back, and the conversation continues, without waiting",
-  ignore: !HAS_LOCKS,
   fn: () =>
     inFolder(async (folder) => {
       await killRun(folder);
@@ -46,7 +43,6 @@ Deno.test({
 
 Deno.test({
   name: "after a kill, preamp chat continues the conversation with the next message",
-  ignore: !HAS_LOCKS,
   fn: () =>
     inFolder(async (folder) => {
       await killRun(folder);
@@ -64,7 +60,6 @@ Deno.test({
 
 Deno.test({
   name: "commands that only read leave the run of a killed program as it is",
-  ignore: !HAS_LOCKS,
   fn: () =>
     inFolder(async (folder) => {
       await killRun(folder);

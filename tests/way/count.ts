@@ -3,6 +3,7 @@
  * coverage of a second `POST /v1/runs` with one tool call, so that what is made once is left out). Prints a
  * JSON object `{ request, event }`; with `--list`, each file with its functions and their calls before it.
  */
+// deno-lint-ignore-file no-console -- what it counts is what it prints
 import inspector from "node:inspector";
 import { createPreamp } from "../../src/server/mod.ts";
 import type { Coordinator } from "../../src/sdk/mod.ts";

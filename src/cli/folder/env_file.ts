@@ -17,8 +17,8 @@ export interface FileVariables {
 /** Resolves to the variables of lines such as `NAME=value`; other lines are ignored. */
 export async function parseVariables(text: string): Promise<FileVariables> {
   if (text === "") return { variables: new Map(), refused: [] };
-  const { parse } = await import("dotenv");
-  const all = Object.entries(parse(text));
+  const { default: dotenv } = await import("dotenv"); // CommonJS: the executable has no named exports of it
+  const all = Object.entries(dotenv.parse(text));
   const refused = all.map(([name]) => name).filter((name) => REFUSED.test(name));
   return {
     variables: new Map(all.filter(([name]) => !REFUSED.test(name))),

@@ -1,20 +1,25 @@
 /**
- * Locks that show which owners of leases have died. Each owner holds a lock of the operating system on a file
- * of its own beside the SQLite file, which processes of one machine share. The system releases the lock when
- * the process ends, however it ends; a process that stands still keeps it. So an owner is gone when its file
- * is there and is not locked. Anything else proves nothing: its leases expire as those of any other owner.
+ * Locks that show which owners of leases have died. Each owner has a file of its own beside the SQLite file,
+ * an empty database that it keeps locked: processes of one machine see that lock wherever they can share the
+ * store itself. The system releases it when the process ends, however it ends; a process that stands still
+ * keeps it. So an owner is gone when its file is there and is not locked. Anything else proves nothing: its
+ * leases expire as those of any other owner.
  */
+import { DatabaseSync } from "node:sqlite";
 
 /** Milliseconds after which the time of a file in use is set again. */
 const TOUCH_MS = 3_600_000;
 /** Age in milliseconds of a file that is deleted when its owner is gone: its leases have expired by then. */
 const KEPT_MS = 24 * TOUCH_MS;
 
+/** Before each use: nobody waits for a lock, and there is no second file beside the database. */
+const AT_ONCE = "PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY;";
+
 /** The locks of the owners in one folder. */
 export class OwnerLocks {
   readonly #folder: string;
   /** Owner of this process → its locked file; null: the file system has no locks. */
-  readonly #held = new Map<string, Promise<Deno.FsFile | null>>();
+  readonly #held = new Map<string, Promise<DatabaseSync | null>>();
   #touched_ms = Date.now();
 
   /** @param folder Folder of the files; created with the first one. */
@@ -26,10 +31,9 @@ export class OwnerLocks {
   async hold(owner: string): Promise<void> {
     let lock = this.#held.get(owner);
     if (!lock) this.#held.set(owner, lock = this.#lock(owner));
-    const file = await lock;
-    if (file === null || Date.now() - this.#touched_ms < TOUCH_MS) return;
+    if (await lock === null || Date.now() - this.#touched_ms < TOUCH_MS) return;
     this.#touched_ms = Date.now();
-    await file.utime(new Date(), new Date());
+    await Deno.utime(this.#pathOf(owner), new Date(), new Date()).catch(() => {}); // deleted: see isGone
   }
 
   /** Resolves to whether the process of an owner has ended; to false also when that is not known. */
@@ -49,16 +53,21 @@ export class OwnerLocks {
     this.#held.clear();
   }
 
-  async #lock(owner: string): Promise<Deno.FsFile | null> {
+  async #lock(owner: string): Promise<DatabaseSync | null> {
+    const path = this.#pathOf(owner);
+    let file: DatabaseSync | null = null;
     try {
       await Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 });
-      const file = await Deno.open(this.#pathOf(owner), { createNew: true, write: true, mode: 0o600 });
-      await file.lock(true);
-      await this.#sweep().catch(() => {}); // another process deletes the same files
-      return file;
+      await Deno.writeFile(path, new Uint8Array(), { createNew: true, mode: 0o600 });
+      file = new DatabaseSync(path);
+      file.exec(`${AT_ONCE} BEGIN EXCLUSIVE`);
     } catch {
+      file?.close();
+      await Deno.remove(path).catch(() => {}); // an unlocked file says that its owner has died
       return null; // others wait until its leases expire
     }
+    await this.#sweep().catch(() => {}); // another process deletes the same files
+    return file;
   }
 
   /** Deletes the files of owners that are gone for long. */
@@ -78,9 +87,15 @@ export class OwnerLocks {
 /** Resolves to whether a file is there and not locked. */
 async function isUnlocked(path: string): Promise<boolean> {
   try {
-    using file = await Deno.open(path, { read: true, write: true });
-    return await file.tryLock(false); // shared: another process may ask at the same time
+    await Deno.stat(path); // SQLite would create it
+    const file = new DatabaseSync(path, { readOnly: true });
+    try {
+      file.exec(`${AT_ONCE} SELECT 1 FROM sqlite_schema`);
+      return true;
+    } finally {
+      file.close();
+    }
   } catch {
-    return false; // there is no such file, or it cannot be locked
+    return false; // there is no such file, or it is locked, or it cannot be
   }
 }

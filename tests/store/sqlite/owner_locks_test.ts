@@ -5,8 +5,6 @@ import { assert, assertEquals } from "../../assert.ts";
 import { endChild } from "../../support/child_process.ts";
 import { inFolder } from "../../support/folder.ts";
 
-const HAS_LOCKS = typeof Deno.FsFile.prototype.tryLock === "function"; // since Deno 2.9
-
 /** Opens a store whose clocks stand still, so that no lease of it expires. */
 const open = (path: string) => openSqliteStore(path, { now: () => 1, monotonic: () => 1 });
 
@@ -30,7 +28,6 @@ async function withOwner(path: string, test: (child: Deno.ChildProcess) => Promi
 
 Deno.test({
   name: "the lease of a killed process is free at once; that of a living or stopped process is not",
-  ignore: !HAS_LOCKS,
   fn: () =>
     inFolder(async (folder) => {
       const path = `${folder}/runs.db`;
@@ -84,7 +81,6 @@ Deno.test("leases work where no file can be locked", () =>
 
 Deno.test({
   name: "files of owners that ended are deleted: at once when they close, after a day when they died",
-  ignore: !HAS_LOCKS,
   fn: () =>
     inFolder(async (folder) => {
       const names = async () => (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).sort();
