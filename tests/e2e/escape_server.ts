@@ -105,8 +105,8 @@ function policyOf(site: EscapeSite, modules: FileServer): Json {
 
 function policyWith({ call_s, load_s }: typeof SHORT): Json {
   return {
-    // ends a flood of deltas: each of 100 characters is an entry of 400 bytes, and their text, which is kept as
-    // a broken-off answer, is in four entries again
+    // ends a flood of deltas: each of 100 characters is an entry of 400 bytes, and their text is kept as a
+    // broken-off answer, which is in four entries
     limits: { tool_timeout_s: call_s, hook_timeout_s: call_s, max_log_bytes: 1.5 * 1024 * 1024 },
     isolation: { load_timeout_s: load_s },
   };

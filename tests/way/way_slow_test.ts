@@ -1,11 +1,11 @@
 /**
- * What one request and one event run has a ceiling that only falls: whoever makes a way shorter lowers it in
+ * What one request and one event run has limits that only fall: whoever makes a way shorter lowers them in
  * the same commit. `deno task way --list` shows the files and functions of both.
  */
 import { assert } from "../assert.ts";
 import type { WayCount } from "./count.ts";
 
-const CEILINGS: Readonly<Record<"request" | "event", WayCount>> = {
+const LIMITS: Readonly<Record<"request" | "event", WayCount>> = {
   request: { files: 144, functions: 886, calls: 6_500 },
   event: { files: 36, functions: 100, calls: 130 },
 };
@@ -16,11 +16,11 @@ Deno.test("the ways of one request and of one event do not become longer", async
     stderr: "inherit",
   }).output();
   assert(success);
-  const counts: typeof CEILINGS = JSON.parse(new TextDecoder().decode(stdout));
+  const counts: typeof LIMITS = JSON.parse(new TextDecoder().decode(stdout));
   for (const way of ["request", "event"] as const) {
     for (const unit of ["files", "functions", "calls"] as const) {
-      const [count, ceiling] = [counts[way][unit], CEILINGS[way][unit]];
-      assert(count <= ceiling, `one ${way} runs ${count} ${unit}; at most ${ceiling} were there before`);
+      const [count, limit] = [counts[way][unit], LIMITS[way][unit]];
+      assert(count <= limit, `one ${way} runs ${count} ${unit}; at most ${limit} were there before`);
     }
   }
 });

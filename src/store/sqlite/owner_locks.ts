@@ -12,7 +12,7 @@ const TOUCH_MS = 3_600_000;
 /** Age in milliseconds of a file that is deleted when its owner is gone: its leases have expired by then. */
 const KEPT_MS = 24 * TOUCH_MS;
 
-/** Before each use: nobody waits for a lock, and there is no second file beside the database. */
+/** Before each use: a lock is not waited for, and there is no second file beside the database. */
 const AT_ONCE = "PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY;";
 
 /** The locks of the owners in one folder. */
