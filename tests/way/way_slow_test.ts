@@ -1,6 +1,6 @@
 /**
- * What one request and one event run has limits that only fall: a change that makes a way shorter lowers them in
- * the same commit. `deno task way --list` shows the files and functions of both.
+ * What one request and one event run has limits that only fall: a change that makes a way shorter lowers
+ * them. `deno task way --list` shows the files and functions of both.
  */
 import { assert } from "../assert.ts";
 import type { WayCount } from "./count.ts";
