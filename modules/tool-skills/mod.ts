@@ -1,10 +1,14 @@
 /** `tool-skills`: skills, instructions for kinds of tasks, which the model loads when it needs them. */
 import { FileAccess, FileError } from "../files/access.ts";
 import { walkFiles } from "../files/walk.ts";
+import { AllowedTools } from "./allowed_tools.ts";
+import { readSkill, type Skill, SKILL_FILE, skillName } from "./skill_file.ts";
 import {
   type Coordinator,
   defineTool,
+  type Found,
   type GrantedPermissions,
+  type HookResult,
   isObject,
   type JsonObject,
   type JsonSchema,
@@ -74,25 +78,32 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   for (const message of problems) {
     await coordinator.hooks.emit("user:notification", { message, level: "warning", source: module.id });
   }
-  const tool = skillTool(access, skills, settings.visibility.enabled ?? true);
+  const allowed = new AllowedTools(coordinator);
+  const library = { access, skills, problems, allowed };
+  const tool = skillTool(library, settings.visibility.enabled ?? true);
   await coordinator.mount("tools", tool, tool.name);
+  coordinator.hooks.register("prompt:submit", (_event, data) => {
+    allowed.beginTurn();
+    return withSkill(library, data);
+  }, { name: module.id });
+  // before rules that ask: what is denied here needs no question
+  coordinator.hooks.register("tool:pre", (_event, { tool_name }) => {
+    const reason = tool_name === tool.name ? null : allowed.refusal(String(tool_name));
+    return reason === null ? null : { action: "deny", reason };
+  }, { priority: -20, name: module.id, fail_closed: true });
   return { name: module.id, version: module.version, provides: [tool.name] };
 }
 
-/** Resolves to the names of the skills. */
-export async function finds(config: JsonObject, permissions: GrantedPermissions): Promise<string[]> {
+/** Resolves to the skills, with the commands that start them. */
+export async function finds(config: JsonObject, permissions: GrantedPermissions): Promise<Found[]> {
   const { skills } = await findSkills(
     new FileAccess(permissions),
     readConfig<SkillSettings>(CONFIG_SCHEMA, config).skills,
   );
-  return [...skills.keys()].map((name) => `skill ${name}`);
-}
-
-interface Skill {
-  readonly name: string;
-  readonly description: string;
-  /** Absolute path without links. */
-  readonly folder: string;
+  return [...skills.values()].map(({ name, description, commands }) => ({
+    label: `skill ${name}`,
+    commands: commands.map((command) => ({ name: command, summary: description })),
+  }));
 }
 
 /** Folders that are looked into. */
@@ -125,9 +136,9 @@ async function findSkills(access: FileAccess, paths: readonly string[] | undefin
     await attempt(async () => {
       const { path: folder, info } = await access.readable(path);
       if (!info.isDirectory || !hasSkill(folder)) return;
-      const { name, description } = await readSkill(access, folder);
-      const first = skills.get(name);
-      if (first === undefined) skills.set(name, { name, description, folder });
+      const { skill } = await readSkill(access, folder);
+      const first = skills.get(skill.name);
+      if (first === undefined) skills.set(skill.name, skill);
       else if (first.folder !== folder) {
         throw new FileError(`${access.display(folder)} has the name of ${access.display(first.folder)}`);
       }
@@ -160,41 +171,18 @@ function hasSkill(folder: string): boolean {
   }
 }
 
-const SKILL_FILE = "SKILL.md";
-const MAX_SKILL_BYTES = 64 * 1024;
-const MAX_NAME = 64;
-const MAX_DESCRIPTION = 1024;
-const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
-
-/** Reads the skill of a folder. @throws {FileError} when the file breaks a rule of the format. */
-async function readSkill(access: FileAccess, folder: string) {
-  const path = `${folder}/${SKILL_FILE}`;
-  const { bytes } = await access.read(path, MAX_SKILL_BYTES);
-  const text = new TextDecoder().decode(bytes).replaceAll("\r\n", "\n");
-  const [whole, front] = /^---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)/s.exec(text) ?? [];
-  const refuse = (rule: string) => new FileError(`${access.display(path)} ${rule}`);
-  if (whole === undefined) throw refuse("must begin with name and description between two lines of ---");
-  const yaml = await import("js-yaml");
-  let fields: unknown;
-  try {
-    fields = yaml.load(front!, { schema: yaml.FAILSAFE_SCHEMA }); // every scalar is a text
-  } catch (error) {
-    if (!(error instanceof yaml.YAMLException)) throw error;
-    throw refuse(`has no valid YAML in line ${(error.mark?.line ?? 0) + 2}: ${error.reason}`);
-  }
-  const { name, description } = isObject(fields) ? fields : {};
-  if (typeof name !== "string" || name.length > MAX_NAME || !NAME.test(name)) {
-    throw refuse(`must have a name of lower-case words joined by hyphens, at most ${MAX_NAME} characters`);
-  }
-  const line = typeof description === "string" ? description.replace(/[\s\p{C}]+/gu, " ").trim() : "";
-  if (line === "" || line.length > MAX_DESCRIPTION) {
-    throw refuse(`must have a description of 1 to ${MAX_DESCRIPTION} characters: received ${line.length}`);
-  }
-  return { name, description: line, body: text.slice(whole.length).trim() };
+/** The skills of a session. */
+interface Library {
+  readonly access: FileAccess;
+  readonly skills: ReadonlyMap<string, Skill>;
+  /** Why other files are no skills. */
+  readonly problems: readonly string[];
+  readonly allowed: AllowedTools;
 }
 
-function skillTool(access: FileAccess, skills: ReadonlyMap<string, Skill>, is_listed: boolean): Tool {
-  const list = listOf([...skills.values()]);
+function skillTool(library: Library, is_listed: boolean): Tool {
+  const { skills, problems } = library;
+  const list = listOf([...skills.values()].filter((skill) => skill.is_listed), problems);
   return defineTool({
     name: "skill",
     description: "Load the instructions of a skill, before a task that it is for. " +
@@ -207,13 +195,12 @@ function skillTool(access: FileAccess, skills: ReadonlyMap<string, Skill>, is_li
     risk: "low",
     idempotent: true,
     async execute({ name }: { name: string }, call) {
-      const skill = skills.get(name);
-      if (!skill) {
+      const skill = skills.get(skillName(name));
+      if (!skill?.is_listed) {
         return toolFailure(`There is no skill of this name. ${list}`, { type: "tool_input_invalid" });
       }
       try {
-        const { body } = await readSkill(access, skill.folder);
-        return [`Folder: ${skill.folder}`, ...await filesOf(skill.folder, call?.signal), "", body].join("\n");
+        return await loaded(library, skill, call?.signal);
       } catch (error) {
         if (error instanceof FileError) return toolFailure(error.message, { type: "file_error" });
         throw error;
@@ -222,19 +209,84 @@ function skillTool(access: FileAccess, skills: ReadonlyMap<string, Skill>, is_li
   });
 }
 
-/** Characters of the list: above it, descriptions are cut to equal shares. */
-const LIST_CHARS = 16_000;
+/** Characters of a skill's text that are given at once: less than a result of a tool may have. */
+const TEXT_CHARS = 100_000;
 
-/** Returns names and descriptions, one skill a line. */
-function listOf(skills: readonly Skill[]): string {
-  if (skills.length === 0) return "There are no skills here.";
-  const lines = skills.map(({ name, description }) => `- ${name}: ${description}`);
-  const share = lines.join("\n").length > LIST_CHARS ? Math.floor(LIST_CHARS / lines.length) : Infinity;
-  const shown = lines.map((line, index) => {
-    const chars = Math.max(share, skills[index]!.name.length + 2); // the whole name
-    return line.length > chars ? `${line.slice(0, chars).toWellFormed()}…` : line;
-  });
-  return `Skills:\n${shown.join("\n")}`;
+/**
+ * Resolves to the text of a skill as it is now, with its folder and files, and narrows the turn's tools.
+ *
+ * @throws {FileError} when it cannot be read.
+ */
+async function loaded(
+  { access, allowed }: Library,
+  { folder }: Skill,
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const { skill, body, first_line } = await readSkill(access, folder);
+  allowed.narrow(skill);
+  const text = body.length <= TEXT_CHARS ? body : beginningOf(body, first_line, `${folder}/${SKILL_FILE}`);
+  return [`Folder: ${folder}`, ...await filesOf(folder, signal), "", text].join("\n");
+}
+
+/** Returns the first lines of a text, and where to read on. */
+function beginningOf(body: string, first_line: number, path: string): string {
+  const end = body.lastIndexOf("\n", TEXT_CHARS);
+  const shown = body.slice(0, end > 0 ? end : TEXT_CHARS).toWellFormed();
+  const next = first_line + shown.split("\n").length - (end > 0 ? 0 : 1);
+  return `${shown}\n[… ${body.length - shown.length} more characters: read ${path} from line ${next} on]`;
+}
+
+/**
+ * Returns the prompt with the text of the skill that its first word starts: `/release 1.2`. Null for a prompt
+ * that starts none.
+ */
+async function withSkill(library: Library, data: JsonObject): Promise<HookResult | null> {
+  const { prompt } = data;
+  const [first, ...rest] = Array.isArray(prompt) ? prompt : [prompt];
+  const text = isObject(first) ? first.text : first;
+  const [, word] = typeof text === "string" ? /^\/([\p{L}\p{N}-]+)(?=\s|$)/u.exec(text) ?? [] : [];
+  const skill = [...library.skills.values()].find(({ commands }) => commands.includes(word ?? ""));
+  if (!skill || typeof text !== "string") return null;
+  let whole: string;
+  try {
+    whole = `${text}\n\n<skill name="${skill.name}">\n${await loaded(library, skill, undefined)}\n</skill>`;
+  } catch (error) {
+    if (error instanceof FileError) return { action: "deny", reason: error.message };
+    throw error;
+  }
+  return {
+    action: "modify",
+    data: { ...data, prompt: isObject(first) ? [{ ...first, text: whole }, ...rest] : whole },
+  };
+}
+
+/** Characters of the descriptions in the list: beyond it, the longest are cut, all to the same length. */
+const LIST_CHARS = 32_000;
+
+/** Returns names and descriptions, one skill a line, and why other files are no skills. */
+function listOf(skills: readonly Skill[], problems: readonly string[]): string {
+  const longest = cutFor(skills.map(({ description }) => description.length));
+  const lines = skills.map(({ name, description }) =>
+    `- ${name}: ${
+      description.length > longest ? `${description.slice(0, longest).toWellFormed()}…` : description
+    }`
+  );
+  const list = skills.length === 0 ? "There are no skills here." : `Skills:\n${lines.join("\n")}`;
+  return problems.length === 0
+    ? list
+    : `${list}\nNo skills:\n${problems.map((one) => `- ${one}`).join("\n")}`;
+}
+
+/** Returns the length to which texts are cut so that they have at most `LIST_CHARS` together. */
+function cutFor(lengths: readonly number[]): number {
+  let left = LIST_CHARS;
+  const sorted = lengths.toSorted((one, other) => one - other);
+  for (const [index, length] of sorted.entries()) {
+    const share = Math.floor(left / (sorted.length - index));
+    if (length > share) return share;
+    left -= length;
+  }
+  return Infinity;
 }
 
 /** Files of a skill that are listed with its instructions. */

@@ -26,7 +26,7 @@ import { withoutPlanSecrets } from "../policy/plan_secrets.ts";
 import { Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
 import { bundlerProcess } from "../sandbox/process_support.ts";
-import { noPermissions, type Permissions } from "../sdk/contracts.ts";
+import { type Found, noPermissions, type Permissions } from "../sdk/contracts.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
 import { canonicalJson, isObject, type JsonObject } from "../sdk/json.ts";
@@ -124,19 +124,19 @@ export async function foundBy(
   caller: Caller,
   deps: ExplainDeps,
   base_url?: string,
-): Promise<string[]> {
+): Promise<Found[]> {
   const { plan } = await deps.plans.authoriseAll(input, caller, base_url);
   const found = await Promise.all(plan.template.specs.map(async (spec) => {
     const module = spec.source.kind === "builtin" ? await deps.modules.module(spec.module) : undefined;
     if (!module?.finds && !module?.servers) return [];
     const config = expandedConfig(spec, plan, deps);
-    const servers = (module.servers?.(config) ?? []).map(({ name }) => `MCP server ${name}`);
+    const servers = (module.servers?.(config) ?? []).map(({ name }) => ({ label: `MCP server ${name}` }));
     return [
       ...await module.finds?.(config, { ...noPermissions(), ...grantOf(spec, plan) }) ?? [],
       ...servers,
     ];
   }));
-  return [...new Set(found.flat())];
+  return [...new Map(found.flat().map((one) => [one.label, one])).values()];
 }
 
 /** Returns the config of a module with the values of its variables, which are not to be displayed. */

@@ -4,6 +4,7 @@ import type { Explanation } from "../plan/explain.ts";
 import type { RefusedImport } from "../loader/types.ts";
 import type { Lock } from "../plan/lock.ts";
 import type { Caller, Runs } from "../runs/types.ts";
+import type { Found } from "../sdk/contracts.ts";
 import type { PermissionKind } from "../sdk/plan.ts";
 import type { ErrorCode, ErrorDetail, JsonObject, ModuleInfo } from "../sdk/types.ts";
 
@@ -146,7 +147,7 @@ export interface Runtime extends AsyncDisposable {
      * Returns what the plan's built-in modules find by themselves in the folders that they may read, and the
      * servers that they are to start or to call. Throws like a run before it starts.
      */
-    finds(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<string[]>;
+    finds(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<Found[]>;
     /** Returns the lock of the plan's modules as they are now, merged over `input.lock`. Executes nothing. */
     lock(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<Lock>;
     /**

@@ -130,9 +130,25 @@ export interface Module {
   pins?(config: JsonObject, permissions: GrantedPermissions): Promise<Record<string, PinnedTools>>;
   /**
    * Optional, of a module in the program: resolves to what it finds in the granted folders by itself and
-   * gives to the model, such as `skill release`. `preamp chat` names it at its start.
+   * gives to the model. `preamp chat` names it at its start.
    */
-  finds?(config: JsonObject, permissions: GrantedPermissions): Promise<readonly string[]>;
+  finds?(config: JsonObject, permissions: GrantedPermissions): Promise<readonly Found[]>;
+}
+
+/** Something that a module finds in a folder by itself. */
+export interface Found {
+  /** What it is, such as `skill release`. */
+  readonly label: string;
+  /** Words that start it, as the first of a prompt: `/NAME`. Default: none. */
+  readonly commands?: readonly FoundCommand[];
+}
+
+/** A word at the beginning of a prompt that the module acts on. */
+export interface FoundCommand {
+  /** The word, without the slash. */
+  readonly name: string;
+  /** One line about what it does. */
+  readonly summary: string;
 }
 
 /** A server that a module gets its tools from. */

@@ -1,4 +1,4 @@
-import type { JsonObject } from "preamp";
+import { type JsonObject, noPermissions } from "preamp";
 import * as skills from "../../modules/tool-skills/mod.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { fakeCoordinator } from "../support/coordinator.ts";
@@ -20,10 +20,11 @@ async function write(folder: string, files: Record<string, string | Uint8Array>)
 
 /** Mounts the module on a folder; a failure of the tool is returned as its message after `!`. */
 async function mounted(folder: string, config: JsonObject = {}) {
-  const { coordinator, emitted } = fakeCoordinator({}, {}, { read: [folder] });
+  const { coordinator, emit, emitted } = fakeCoordinator({}, {}, { read: [folder] });
   await skills.mount(coordinator, config);
   const tool = coordinator.tools.skill!;
   return {
+    emit,
     description: tool.description!,
     warnings: emitted("user:notification").map(({ message }) => String(message)),
     async call(name: string): Promise<string> {
@@ -87,32 +88,157 @@ Deno.test("skill takes folders and single skills of the config, first come first
     assertStringIncludes(none.description, "There are no skills here.");
   }));
 
-Deno.test("a file that is no valid skill is left out, with its path and the rule", () =>
+Deno.test("skill reads published files: text that is no valid YAML, odd quotes, unknown and missing keys", () =>
   inFolder(async (folder) => {
-    const bad: [file: string | Uint8Array, rule: string][] = [
-      ["# Title", "must begin with name and description between two lines of ---"],
-      ["---\nname: a\n", "must begin with name and description between two lines of ---"],
-      [skillText("a", "Use when: it rains"), "has no valid YAML in line 3: "],
-      [skillText("a", "&a [*a]"), "must have a description of 1 to 1024 characters: received 0"],
+    const files: [front: string, line: string][] = [
       [
-        skillText("My_Skill"),
-        "must have a name of lower-case words joined by hyphens, at most 64 characters",
+        "name: a0\ndescription: Makes pages. Trigger words: page, site",
+        "a0: Makes pages. Trigger words: page, site",
       ],
-      [skillText("a".repeat(65)), "must have a name of lower-case words"],
-      ["---\n- a\n---\n", "must have a name of lower-case words"],
-      [skillText("a", ""), "must have a description of 1 to 1024 characters: received 0"],
-      [skillText("a", "x".repeat(1025)), "must have a description of 1 to 1024 characters: received 1025"],
-      [skillText("a", "x", "y".repeat(64 * 1024)), "bytes; at most 65536 can be read at once"],
+      [
+        "name: a1\ndescription: [Beta] Use it\n  when it rains: always",
+        "a1: [Beta] Use it when it rains: always",
+      ],
+      ["name: a2\ndescription: [Beta]", "a2: [Beta]"],
+      ['name: \'a3\ndescription: "Say "hi" now"', 'a3: Say "hi" now'],
+      [
+        "name: a4\ndescription: >-\n  Folded\n  text: yes\nlicense: {MIT\nversion: 1: 2",
+        "a4: Folded text: yes",
+      ],
+      ["name: a5\ndescription: @mention % & *", "a5: @mention % & *"],
+      ["name: My_Skill Six\ndescription: d # e", "my-skill-six: d"],
+      ["description: No name", "s07: No name"],
+      ["name: a8\n# a comment\nmetadata:\n  description: inner", "a8: The body."],
+      ["", "s09: The body."],
+      [`name: b0\ndescription: ${"x".repeat(3_000)}`, `b0: ${"x".repeat(3_000)}`],
+      ["name: b1\ndescription: &a [*a]", "b1: &a [*a]"],
+    ];
+    for (const [index, [front]] of files.entries()) {
+      await write(folder, {
+        [`skills/s${String(index).padStart(2, "0")}/SKILL.md`]: `---\n${front}\n---\n\n# The body.\nMore`,
+      });
+    }
+    await write(folder, {
+      "skills/t0/SKILL.md": "\uFEFF\n---\r\nname: t0\r\ndescription: CR\r\n---\r\nx",
+      "skills/t1/SKILL.md": "# Only a text",
+      "skills/t2/SKILL.md": skillText("t2", "Long", "y\n".repeat(127 * 1024)),
+    });
+    const { description, warnings, call } = await mounted(folder);
+    assertEquals(warnings, []);
+    const lines = description.split("\n").slice(1);
+    const expected = [...files.map(([, line]) => line), "t0: CR", "t1: Only a text", "t2: Long"];
+    assertEquals(lines, expected.map((line) => `- ${line}`));
+    assertStringIncludes(await call("My_Skill Six"), "# The body.");
+    const cut = await call("t2");
+    assert(cut.length < 101_000);
+    assertStringIncludes(cut, `more characters: read ${folder}/skills/t2/SKILL.md from line 50006 on]`);
+  }));
+
+Deno.test("a skill that cannot be read is named with its path and the reason, to the person and to the model", () =>
+  inFolder(async (folder) => {
+    const bad: [file: string, rule: string][] = [
+      ["---\nname: a\n", "must have a second line of --- after its keys"],
+      ["", "must have a description, or a text"],
+      [skillText("a", "x", "y".repeat(256 * 1024)), "bytes; at most 262144 can be read at once"],
     ];
     for (const [index, [text]] of bad.entries()) await write(folder, { [`skills/s${index}/SKILL.md`]: text });
     await write(folder, { "skills/t/SKILL.md": skillText("2048", "Fine") });
     const { description, warnings } = await mounted(folder);
-    assert(description.endsWith("Skills:\n- 2048: Fine"));
+    assertStringIncludes(description, "Skills:\n- 2048: Fine\nNo skills:\n- Cannot use a skill: ");
     for (const [index, [, rule]] of bad.entries()) {
       assertStringIncludes(warnings[index]!, `skills/s${index}/SKILL.md `);
       assertStringIncludes(warnings[index]!, rule);
+      assertStringIncludes(description, warnings[index]!);
     }
     assertEquals(warnings.length, bad.length);
+  }));
+
+Deno.test("a prompt that begins with the name of a skill brings its text; one that only people start is not listed", () =>
+  inFolder(async (folder) => {
+    const keys = (more: string) => `d\n${more}`;
+    await write(folder, {
+      "skills/release/SKILL.md": skillText("release", keys("shortcut: rel\nuser-invocable: true")),
+      "skills/own/SKILL.md": skillText("own", keys("disable-model-invocation: true")),
+      "skills/inner/SKILL.md": skillText("inner", keys("user-invocable: false")),
+    });
+    const { description, call, emit } = await mounted(folder);
+    assertStringIncludes(description, "Skills:\n- inner: d\n- release: d");
+    assertStringIncludes(await call("own"), "!There is no skill of this name.");
+    const submitted = async (prompt: unknown) =>
+      (await emit("prompt:submit", { prompt } as JsonObject)).data.prompt;
+    const text = (name: string) =>
+      `<skill name="${name}">\nFolder: ${folder}/skills/${name}\n\nDo ${name}.\n</skill>`;
+    assertEquals(await submitted("/release 1.2"), `/release 1.2\n\n${text("release")}`);
+    assertEquals(await submitted("/rel"), `/rel\n\n${text("release")}`);
+    assertEquals(await submitted("/own"), `/own\n\n${text("own")}`);
+    assertEquals(await submitted([{ type: "text", text: "/own x" }, { type: "image" }]), [
+      { type: "text", text: `/own x\n\n${text("own")}` },
+      { type: "image" },
+    ]);
+    for (const prompt of ["/inner", "release", "/releases", "/etc/release", " /release"]) {
+      assertEquals(await submitted(prompt), prompt);
+    }
+    await Deno.remove(`${folder}/skills/own/SKILL.md`);
+    const { action, reason } = await emit("prompt:submit", { prompt: "/own" });
+    assertEquals([action, reason?.includes("does not exist")], ["deny", true]);
+    const found = await skills.finds({}, { ...noPermissions(), read: [folder] });
+    assertEquals(found, [
+      { label: "skill inner", commands: [] },
+      {
+        label: "skill release",
+        commands: [{ name: "release", summary: "d" }, { name: "rel", summary: "d" }],
+      },
+    ]);
+  }));
+
+Deno.test("allowed-tools narrows the tools of the turn in which a skill is loaded, and never widens them", () =>
+  inFolder(async (folder) => {
+    const front = (tools: string) => `d\nallowed-tools: ${tools}`;
+    await write(folder, {
+      "skills/look/SKILL.md": skillText("look", front("Read, Grep, Bash(git log:*), mcp__hub__get*")),
+      "skills/list/SKILL.md": skillText("list", front("[Read, Edit]")),
+      "skills/spaces/SKILL.md": skillText("spaces", front("Bash(git *) Read")),
+      "skills/none/SKILL.md": skillText("none", front("")),
+      "skills/any/SKILL.md": skillText("any"),
+    });
+    const { call, emit } = await mounted(folder);
+    const allowed = async () => {
+      const names = [
+        "read",
+        "grep",
+        "bash",
+        "job",
+        "edit",
+        "apply_patch",
+        "write",
+        "hub__get_x",
+        "hub__set",
+        "skill",
+      ];
+      const decided = await Promise.all(names.map((tool_name) => emit("tool:pre", { tool_name })));
+      return names.filter((_, index) => decided[index]!.action === "continue").join(" ");
+    };
+    const all = "read grep bash job edit apply_patch write hub__get_x hub__set skill";
+    const turn = () => emit("prompt:submit", { prompt: "go" });
+    assertEquals(await allowed(), all);
+    await call("any");
+    assertEquals(await allowed(), all);
+    await call("look");
+    assertEquals(await allowed(), "read grep bash job hub__get_x skill");
+    const denied = await emit("tool:pre", { tool_name: "write" });
+    assertStringIncludes(denied.reason!, "the skill look allows only Read, Grep, Bash, mcp__hub__get*");
+    await call("list");
+    assertEquals(await allowed(), "read skill");
+    await turn();
+    assertEquals(await allowed(), all);
+    await call("list");
+    assertEquals(await allowed(), "read edit apply_patch skill");
+    await turn();
+    await call("spaces");
+    assertEquals(await allowed(), "read bash job skill");
+    await turn();
+    await emit("prompt:submit", { prompt: "/none" });
+    assertEquals(await allowed(), "skill");
   }));
 
 Deno.test("no link leads out of the granted folders", () =>
@@ -129,7 +255,7 @@ Deno.test("no link leads out of the granted folders", () =>
     await Deno.symlink(`${outer}/outside/secret`, `${folder}/skills/own/more`);
     await Deno.symlink(`${outer}/outside`, `${folder}/.claude`);
     const { description, warnings, call } = await mounted(folder);
-    assert(description.endsWith("Skills:\n- own: Use own."));
+    assertStringIncludes(description, "Skills:\n- own: Use own.\nNo skills:\n");
     assertEquals(await call("own"), `Folder: ${folder}/skills/own\n\nDo own.`);
     assertEquals(warnings.length, 2);
     for (const warning of warnings) {
@@ -147,18 +273,18 @@ Deno.test("the list of many skills, their problems and the files of one are boun
   inFolder(async (folder) => {
     const files: Record<string, string> = {};
     for (let index = 100; index < 610; index++) {
-      files[`skills/s${index}/SKILL.md`] = index < 130 ? "bad" : skillText(`s${index}`, "é".repeat(900));
+      files[`skills/s${index}/SKILL.md`] = index < 130 ? "---" : skillText(`s${index}`, "é".repeat(900));
     }
     for (let index = 0; index < 105; index++) files[`skills/s200/f${index}.txt`] = "";
     await write(folder, files);
     const { description, warnings, call } = await mounted(folder);
-    const lines = description.split("\n").slice(1);
+    const lines = description.split("\n").filter((line) => line.startsWith("- s"));
     assertEquals([lines.length, lines[0]!.startsWith("- s130: éé"), lines[0]!.endsWith("é…")], [
       470,
       true,
       true,
     ]);
-    assert(description.length < 17_000);
+    assert(description.length < 45_000);
     assertEquals(warnings.slice(20), [
       "Cannot use 10 more skills",
       "Cannot look for skills in more than 500 folders: 10 are left out",

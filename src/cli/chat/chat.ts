@@ -72,7 +72,7 @@ export class Chat implements Conversation {
     this.#interrupts = 0;
     try {
       if (isCommand(text)) await runSlashCommand(text, this);
-      else await this.#answer(text);
+      else await this.send(text);
     } catch (error) {
       if (errorCode(error) === undefined) throw error; // a bug
       const { details = [] } = error as Partial<PreampError>; // identified by its code
@@ -103,7 +103,7 @@ export class Chat implements Conversation {
   }
 
   /** Sends a message and displays its run. */
-  async #answer(text: string): Promise<void> {
+  async send(text: string): Promise<void> {
     const { input, runtime, view } = this.options;
     const current = this.#current = { id: null as string | null, stop_key: new StopKey(), is_stopped: false };
     const { base_url, ...plan } = this.plan;

@@ -4,6 +4,7 @@ import type { Runtime } from "../../app/types.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { defaultPolicy } from "../../policy/settings.ts";
 import { consoleMethods } from "../../sdk/console.ts";
+import type { Found } from "../../sdk/contracts.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
@@ -93,7 +94,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     : await planOf(args, io, settings, session);
   if (begun === null) return EXIT.failed;
   await checkPlan(begun.plan, args, runtime);
-  const found = await foundIn(begun.plan, runtime);
+  const found = await foundIn(begun.plan, session?.id ?? null, runtime);
   const input = await openInput(io, settings, view);
   if (input.asks) {
     const folder = filePath(workspace).replace(/(.)\/$/, "$1");
@@ -101,7 +102,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     const about = demo ? TOUR : begun.is_coder ? CODER : "";
     view.wrap(`${about} /help lists commands and keys, Ctrl-D leaves.`.trimStart());
   }
-  const uses = [...demo ? [] : settings.folder.names, ...found].map(messageText);
+  const uses = [...demo ? [] : settings.folder.names, ...found.map(({ label }) => label)].map(messageText);
   if (uses.length > 0) view.wrap(`Of this folder it uses ${listText(uses)}.`);
   return await new Chat({
     io,
@@ -113,6 +114,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
     newPlan: demo ? () => Promise.resolve(begun.plan) : planOfNew,
     session_id: session?.id ?? null,
     session_name: name,
+    promptCommands: async (plan, session_id) =>
+      (await foundIn(plan, session_id, runtime)).flatMap(({ commands = [] }) => commands),
     ...(demo ? { first_messages: [demo.prompt] } : {}),
   }).run();
 }
@@ -193,14 +196,25 @@ async function sessionOf(
   return { session: null, name: text };
 }
 
-/**
- * Resolves to what the plan finds in the folder by itself. A continued session has a stored plan, for which
- * this is empty.
- */
-async function foundIn({ plan, base_url }: ChatPlan, runtime: Runtime): Promise<string[]> {
-  if (plan === undefined) return [];
+/** Resolves to what the plan, or that of the session's last run, finds in the folder by itself. */
+async function foundIn(
+  { plan, base_url }: ChatPlan,
+  session_id: string | null,
+  runtime: Runtime,
+): Promise<readonly Found[]> {
   const place = base_url === undefined ? {} : { base_url };
-  return await runtime.plans.finds({ plan }, TERMINAL, place).catch(() => []); // the run reports it
+  try {
+    const used = plan ?? await lastPlanOf(session_id, runtime);
+    return used === undefined ? [] : await runtime.plans.finds({ plan: used }, TERMINAL, place);
+  } catch {
+    return []; // the run reports it
+  }
+}
+
+async function lastPlanOf(session_id: string | null, { runs }: Runtime): Promise<JsonObject | undefined> {
+  if (session_id === null) return undefined;
+  const { data: [last] } = await runs.list(TERMINAL, { session_id, limit: 1 });
+  return last && (await runs.plan(TERMINAL, last.id)).plan;
 }
 
 /** @throws {DocumentFailure} for an invalid plan, before the first message is typed. */

@@ -1,6 +1,7 @@
 /** A conversation as its commands see it. */
 import type { Runtime } from "../../app/types.ts";
 import type { Run, RunRequest } from "../../runs/types.ts";
+import type { FoundCommand } from "../../sdk/contracts.ts";
 import type { Io } from "../terminal/io.ts";
 import type { PersonInput } from "../terminal/line_input.ts";
 import type { ChatView } from "./view.ts";
@@ -25,6 +26,8 @@ export interface ChatOptions {
   readonly session_id: string | null;
   /** Name of a session that begins. Default: its first message. */
   readonly session_name: string | null;
+  /** Resolves to the words that start something in a prompt, as `/NAME`: those of the plan's skills. */
+  promptCommands(plan: ChatPlan, session_id: string | null): Promise<readonly FoundCommand[]>;
   /** Messages that are sent before the first one is read. */
   readonly first_messages?: readonly string[];
 }
@@ -36,6 +39,8 @@ export interface Conversation {
   readonly session_id: string | null;
   /** The last run; null before the first. */
   readonly last_run: Run | null;
+  /** Sends a message and displays its run. */
+  send(text: string): Promise<void>;
   /** Ends the conversation after what is running. */
   leave(): void;
   /** Continues another session. `plan`: default its own. */

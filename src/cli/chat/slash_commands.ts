@@ -2,6 +2,7 @@
 import { createModuleTable } from "../../app/module_table.ts";
 import { readModelChoice } from "../../plan/model_choice.ts";
 import type { SessionObject } from "../../runs/types.ts";
+import type { FoundCommand } from "../../sdk/contracts.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { didYouMean } from "../../sdk/findings.ts";
 import { TERMINAL } from "../commands.ts";
@@ -42,23 +43,47 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
 
 /** Returns whether a line is a command: a slash and a word. A path such as `/etc/hosts` is no command. */
 export function isCommand(line: string): boolean {
-  return /^\/[a-z]+(\s|$)/.test(line.trim());
+  return /^\/[a-z][a-z0-9-]*(\s|$)/.test(line.trim());
 }
 
-/** Runs a command. @throws {PreampError} `request_invalid` for an unknown one. */
+/**
+ * Runs a command; one of a skill is sent, because the skill reads it. @throws {PreampError} `request_invalid`
+ * for an unknown one.
+ */
 export async function runSlashCommand(line: string, chat: Conversation): Promise<void> {
   const [word = "", ...rest] = line.trim().slice(1).split(/\s+/);
   const command = Object.hasOwn(COMMANDS, word) ? COMMANDS[word] : undefined;
   if (!command) {
-    const meant = didYouMean(word, Object.keys(COMMANDS));
+    const names = (await promptCommands(chat)).map(({ name }) => name);
+    if (names.includes(word)) return await chat.send(line.trim());
+    const meant = didYouMean(word, [...Object.keys(COMMANDS), ...names]);
     const advice = meant === undefined ? "/help lists the commands" : `did you mean /${meant}?`;
     throw new PreampError("request_invalid", `There is no command /${formatValue(word)}: ${advice}`);
   }
   await command.run(chat, rest.join(" "));
 }
 
-function help({ options: { view } }: Conversation): void {
+function promptCommands({ options, plan, session_id }: Conversation): Promise<readonly FoundCommand[]> {
+  return options.promptCommands(plan, session_id);
+}
+
+/** Most commands of skills that /help lists, and most characters of what each does. */
+const MAX_LISTED = 20;
+const MAX_SUMMARY = 80;
+
+async function help(chat: Conversation): Promise<void> {
+  const { view } = chat.options;
+  const of_skills = await promptCommands(chat);
   const rows = Object.values(COMMANDS).map(({ usage, summary }) => [usage, summary]);
+  rows.push(
+    ...of_skills.slice(0, MAX_LISTED).map(({ name, summary }) => [
+      `/${formatValue(name)}`,
+      `skill: ${
+        messageText(summary.length > MAX_SUMMARY ? `${summary.slice(0, MAX_SUMMARY - 1)}…` : summary)
+      }`,
+    ]),
+  );
+  if (of_skills.length > MAX_LISTED) rows.push(["/…", `${of_skills.length - MAX_LISTED} more skills`]);
   const keys = [
     ["Enter", "send; while the agent works, a line is read before its next step"],
     ["\\ Enter", "continue in the next line; pasted lines stay together"],
