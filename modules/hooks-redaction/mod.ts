@@ -137,6 +137,10 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
     }, { priority: -1_000, name: `${module.id}:${event}`, fail_closed: true });
   on("prompt:submit", "prompt");
   on("tool:post", "result");
+  coordinator.hooks.register("tool:output", (_event, data) => ({
+    action: "modify",
+    data: { ...data, text: "" }, // a secret may be split over its pieces
+  }), { priority: -1_000, name: `${module.id}:tool:output`, fail_closed: true });
 }
 
 async function compiled(pattern: string): Promise<RE2JS> {

@@ -1,4 +1,5 @@
 /** `tool-bash`: runs commands that the plan grants, and lets long ones continue as jobs. */
+import { ShownOutput } from "./output.ts";
 import { type Ending, RunningCommand } from "./process.ts";
 import {
   type Coordinator,
@@ -290,7 +291,7 @@ function bashTool(commands: Commands): Tool {
         const job = await commands.start(command, background);
         const limit = Math.min(timeout_s ?? MAX_TIMEOUT_S, background ? MAX_TIMEOUT_S : settings.timeout_s);
         if (limit < MAX_TIMEOUT_S) job.running.stopAfter(limit * 1000, `it took more than ${limit} s`);
-        return await resultOf(job, background ? 0 : settings.yield_s, call);
+        return await resultOf(job, background ? 0 : settings.yield_s, call, { stops: true });
       });
     },
   });
@@ -316,7 +317,7 @@ function jobTool(commands: Commands): Tool {
       required: ["id", "action"],
     },
     risk: "high",
-    async execute({ id, action, input = "" }: JobInput) {
+    async execute({ id, action, input = "" }: JobInput, call) {
       return await answered(async () => {
         const job = commands.job(id);
         if (action === "stop") job.running.stop("it was stopped");
@@ -329,7 +330,7 @@ function jobTool(commands: Commands): Tool {
             });
           }
         }
-        return await resultOf(job, commands.settings.yield_s);
+        return await resultOf(job, commands.settings.yield_s, call, { stops: false });
       });
     },
   });
@@ -347,23 +348,37 @@ async function answered(answer: () => Promise<unknown>): Promise<unknown> {
 /** Maximum commands that are named of those that were stopped with another one. */
 const MAX_LEFT_NAMES = 3;
 
-/** Waits for a command up to a time; resolves to its new output and its state. */
-async function resultOf(job: Job, yield_s: number, call?: ToolCallContext): Promise<unknown> {
+/**
+ * Waits for a command up to a time, and shows what it writes; resolves to its new output and its state.
+ *
+ * @param options `stops`: whether the command is stopped when the call is cancelled.
+ */
+async function resultOf(
+  job: Job,
+  yield_s: number,
+  call: ToolCallContext | undefined,
+  { stops }: { stops: boolean },
+): Promise<unknown> {
   const { running, id } = job;
+  const signal = stops ? call?.signal : undefined;
   const stop = () => running.stop("the call was cancelled", { now: true });
-  if (call?.signal.aborted) stop();
-  call?.signal.addEventListener("abort", stop, { once: true });
+  if (signal?.aborted) stop();
+  signal?.addEventListener("abort", stop, { once: true });
+  const shown = call?.output && new ShownOutput((text, stream) => call.output!(text, stream));
+  running.watch = shown ? (chunk, stream) => shown.add(chunk, stream) : null;
   let timer: ReturnType<typeof setTimeout> | undefined;
   try {
     const late = new Promise<null>((resolve) => timer = setTimeout(() => resolve(null), yield_s * 1000));
     const ending = await Promise.race([running.ended, late]);
     const text = running.output.unread(`output:${id}`);
-    const shown = text === "" || text.endsWith("\n") ? text : `${text}\n`;
-    if (ending === null) return `${shown}(still running as job ${id}: see job; it ends with the run)`;
-    return endedText(shown, ending);
+    const written = text === "" || text.endsWith("\n") ? text : `${text}\n`;
+    if (ending === null) return `${written}(still running as job ${id}: see job; it ends with the run)`;
+    return endedText(written, ending);
   } finally {
     clearTimeout(timer);
-    call?.signal.removeEventListener("abort", stop);
+    signal?.removeEventListener("abort", stop);
+    running.watch = null;
+    shown?.end();
   }
 }
 

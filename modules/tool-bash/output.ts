@@ -77,6 +77,57 @@ export class CommandOutput {
   }
 }
 
+/** Milliseconds in which what a command writes is shown as one piece. */
+const SHOW_MS = 50;
+
+type Stream = "stdout" | "stderr";
+
+/** What may be the beginning of an escape sequence. */
+// deno-lint-ignore no-control-regex -- escape sequences begin with a control character
+const OPEN_ESCAPE = /\u001b(?:\[[0-9;?]*[ -/]*|\][^\u0007\u001b]{0,200}\u001b?)?$/;
+
+/** Shows people what a command writes while it runs, in a few pieces and without escape sequences. */
+export class ShownOutput {
+  readonly #show: (text: string, stream: Stream) => void;
+  readonly #decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
+  /** What may be the beginning of an escape sequence. */
+  readonly #rests = { stdout: "", stderr: "" };
+  #waiting: { stream: Stream; text: string } | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(show: (text: string, stream: Stream) => void) {
+    this.#show = show;
+  }
+
+  add(chunk: Uint8Array, stream: Stream): void {
+    const text = this.#rests[stream] + this.#decoders[stream].decode(chunk, { stream: true });
+    const rest = OPEN_ESCAPE.exec(text);
+    this.#rests[stream] = rest ? text.slice(rest.index) : "";
+    this.#put(text.slice(0, text.length - this.#rests[stream].length).replace(ESCAPES, ""), stream);
+  }
+
+  /** Shows the rest. */
+  end(): void {
+    for (const stream of ["stdout", "stderr"] as const) this.#put(this.#rests[stream], stream);
+    this.#flush();
+  }
+
+  #put(text: string, stream: Stream): void {
+    if (text === "") return;
+    if (this.#waiting?.stream !== stream) this.#flush();
+    this.#waiting = { stream, text: (this.#waiting?.text ?? "") + text };
+    this.#timer ??= setTimeout(() => this.#flush(), SHOW_MS);
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    if (waiting) this.#show(waiting.text, waiting.stream);
+  }
+}
+
 function joined(parts: readonly Uint8Array[]): Uint8Array {
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;

@@ -43,6 +43,8 @@ export class RunningCommand {
   readonly #signals: (signal: Deno.Signal) => Promise<boolean>;
   readonly #commands: (group: number) => Promise<string[] | null>;
   readonly #killAll = (): void => this.#kill("SIGKILL");
+  /** Receives what is written while someone waits for the command. */
+  watch: ((chunk: Uint8Array, stream: "stdout" | "stderr") => void) | null = null;
   #stopped: string | null = null;
   readonly #timers: Timer[] = [];
 
@@ -64,7 +66,7 @@ export class RunningCommand {
     this.#signals = groupKiller(this.#child, shell, env);
     this.#commands = (group) => commandsOfGroup(group, shell, env);
     globalThis.addEventListener("unload", this.#killAll); // the program exits without the end of the run
-    const read = [this.#child.stdout, this.#child.stderr].map((stream) => this.#read(stream));
+    const read = (["stdout", "stderr"] as const).map((name) => this.#read(this.#child[name], name));
     this.ended = this.#end(read);
   }
 
@@ -97,7 +99,7 @@ export class RunningCommand {
     void this.#signals(signal); // it never rejects
   }
 
-  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+  async #read(stream: ReadableStream<Uint8Array>, name: "stdout" | "stderr"): Promise<void> {
     const reader = stream.getReader();
     this.#readers.push(reader);
     try {
@@ -105,6 +107,7 @@ export class RunningCommand {
         const { done, value } = await reader.read();
         if (done) return;
         this.output.add(value);
+        this.watch?.(value, name);
       }
     } catch {
       // the stream was cancelled, because another program has it open

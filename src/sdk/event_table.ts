@@ -82,6 +82,7 @@ const EVENTS: Readonly<Record<string, readonly EventTrait[]>> = {
   "thinking:delta": ["own_fields"],
   "thinking:final": ["own_fields"],
   "tool:pre": ["gate", "durable", "reserved", "own_fields"],
+  "tool:output": ["turn", "reserved", "own_fields"],
   "tool:post": ["durable", "reserved", "own_fields"],
   "tool:error": ["durable", "reserved", "own_fields"],
   "tool:selecting": ["reserved", "own_fields"],

@@ -26,6 +26,13 @@ export interface ToolCallContext {
   readonly session_id: string;
   /** Reports progress to the user, as `user:notification`. */
   progress(text: string): void;
+  /**
+   * Shows people what the tool writes while it runs, as `tool:output`: at most 262,144 characters of one
+   * call. The model reads the result only. Absent: no one watches.
+   *
+   * @param stream Default: `stdout`.
+   */
+  output?(text: string, stream?: "stdout" | "stderr"): void;
 }
 
 /** A function that a model may call. */

@@ -458,6 +458,32 @@ Deno.test("progress of a tool is emitted as user:notification, also from a paral
   ]);
 });
 
+Deno.test("what a tool writes is emitted while it runs, and no more of it than people are shown", async () => {
+  const long = "x".repeat(200_000);
+  const { run, data, turn } = kit({
+    providers: [[calls(["t"]), "done"]],
+    tools: [tool("t", (_input, call) => {
+      call!.output!("one\n");
+      call!.output!("two\n", "stderr");
+      call!.output!(long);
+      call!.output!(long);
+      call!.output!("lost");
+      queueMicrotask(() => queueMicrotask(() => call!.output!("too late")));
+      return Promise.resolve("result");
+    })],
+  });
+  await run();
+  const written = data("tool:output");
+  assertEquals(written.slice(0, 2), [
+    { tool_call_id: "c1", text: "one\n", stream: "stdout" },
+    { tool_call_id: "c1", text: "two\n", stream: "stderr" },
+  ]);
+  assertEquals(written.map(({ text }) => String(text).length), [4, 4, 200_000, 256 * 1024 - 200_008]);
+  const events = turn();
+  assert(events.indexOf("tool:pre") < events.indexOf("tool:output"));
+  assert(events.lastIndexOf("tool:output") < events.indexOf("tool:post"));
+});
+
 Deno.test("a batch whose log fails waits for its other calls before it ends the turn", async () => {
   let ended = false;
   const { run, clock } = kit({
@@ -543,5 +569,5 @@ Deno.test("a tool may pass on a copy of its context", async () => {
   });
   await run();
   assertEquals(data("tool:error"), []);
-  assertEquals(seen, [["id", "progress", "session_id", "signal"], false]);
+  assertEquals(seen, [["id", "output", "progress", "session_id", "signal"], false]);
 });

@@ -81,6 +81,12 @@ Deno.test("hooks-redaction applies own patterns, and refuses one that RE2 does n
   assertMatch(error.message, /patterns: "\(a" is not a valid RE2 pattern/);
 });
 
+Deno.test("hooks-redaction shows nothing of what a tool writes while it runs", async () => {
+  const { emit } = await mounted();
+  const { data } = await emit("tool:output", { tool_call_id: "c", text: "sk-ant-api03-", stream: "stdout" });
+  assertEquals(data.text, "");
+});
+
 Deno.test("hooks-redaction searches a hostile text of 200 KB in bounded time", async () => {
   const { text } = await mounted({ rules: ["secrets", "pii-basic"], patterns: ["(a+)+$"] });
   for (

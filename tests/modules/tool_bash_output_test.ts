@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { CommandOutput } from "../../modules/tool-bash/output.ts";
+import { CommandOutput, ShownOutput } from "../../modules/tool-bash/output.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 function shown(text: string): string {
@@ -61,4 +61,15 @@ Deno.test("unread() of a long output cleans its beginning and its end", () => {
   assert(text.startsWith("start\n"), text);
   assert(text.includes("bytes left out; read output:1"), text);
   assert(/19999 \/ 20000\nend\n\[progress: \d+ earlier states left out/.test(text), text);
+});
+
+Deno.test("ShownOutput shows text without escape sequences and half characters, whatever the chunks are", () => {
+  const bytes = new TextEncoder().encode("a\x1b[31mred é 日本\x1b]0;title\x07\x1b[0m\nlast \x1b[");
+  for (let size = 1; size <= bytes.length; size++) {
+    let text = "";
+    const shown = new ShownOutput((piece) => text += piece);
+    for (let at = 0; at < bytes.length; at += size) shown.add(bytes.subarray(at, at + size), "stdout");
+    shown.end();
+    assertEquals(text, "ared é 日本\nlast \x1b[");
+  }
 });

@@ -8,8 +8,13 @@ import { temporaryFolder } from "../support/folder.ts";
 interface Shell {
   readonly folder: string;
   readonly coordinator: TestCoordinator;
-  /** Resolves to the text of a result, after `!` when it is a failure. */
-  call(tool: string, input: JsonObject, signal?: AbortSignal): Promise<string>;
+  /** Resolves to the text of a result, after `!` when it is a failure. `output` gets what is shown. */
+  call(
+    tool: string,
+    input: JsonObject,
+    signal?: AbortSignal,
+    output?: (text: string, stream?: string) => void,
+  ): Promise<string>;
 }
 
 async function withShell(
@@ -26,8 +31,8 @@ async function withShell(
     await use({
       folder,
       coordinator,
-      call: async (name, input, signal = new AbortController().signal) => {
-        const context = { id: "c", signal, session_id: "s", progress: () => {} };
+      call: async (name, input, signal = new AbortController().signal, output = () => {}) => {
+        const context = { id: "c", signal, session_id: "s", progress: () => {}, output };
         const result = await coordinator.tools[name]!.execute(input, context) as
           | string
           | { output: string | null; error: { message: string } };
@@ -181,6 +186,20 @@ Deno.test("a model's time is within that of the config, and a very long one does
     ["bash"],
     { timeout_s: 0.2 },
   ));
+
+Deno.test("people see what a command writes before it has ended, and what a job writes while it is waited for", () =>
+  withShell(async ({ folder, call }) => {
+    let seen = "";
+    const output = (text: string) => void (seen += text);
+    const command = "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two >&2";
+    const result = call("bash", { command }, undefined, output);
+    assert(await waitFor(() => Promise.resolve(seen === "one\n")), seen);
+    await Deno.writeTextFile(`${folder}/go`, "");
+    assertEquals([await result, seen], ["one\ntwo\n(exit code 0)", "one\ntwo\n"]);
+    await call("bash", { command: "read line; echo $line", background: true });
+    await call("job", { id: "2", action: "write", input: "three\n" }, undefined, output);
+    assertEquals(seen, "one\ntwo\nthree\n");
+  }));
 
 Deno.test("a long command becomes a job that is polled, and a job in the background can be written to", () =>
   withShell(

@@ -453,6 +453,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
           "tools",
           tool("reports", async (_, context) => {
             context?.progress("half way");
+            context?.output?.("written\n");
             await coordinator.hooks.emit("reports:something", { n: 1 });
             return "reported";
           }),

@@ -26,6 +26,9 @@ import { withinLimits } from "./limit_pause.ts";
 import { CallDeadline } from "./call_deadline.ts";
 import { boundedError, boundedResult } from "./tool_result_limit.ts";
 
+/** Most characters of one call that people are shown while it runs. */
+const MAX_OUTPUT_CHARS = 256 * 1024;
+
 /** Options of {@link ToolGuard}. */
 export interface ToolMount {
   /** Name that the tool is mounted under. */
@@ -105,6 +108,7 @@ export class ToolGuard implements Tool {
           session_id: session.session_id,
           signal: deadline.signal,
           progress: (text) => this.#progress(call, text, context),
+          output: (text, stream) => this.#output(call, text, stream),
         });
         const answer = isThenable(returned) ? await deadline.wait(returned) : returned;
         result = boundedResult(toToolResult(answer), session.limits);
@@ -150,6 +154,17 @@ export class ToolGuard implements Tool {
       source: `tool:${call.name}`,
       tool_call_id: call.id,
     }).catch((error) => this.#session.host.warn("progress_lost", String(error)));
+  }
+
+  #output(call: CallRecord, text: string, stream: unknown): void {
+    const { output_chars = 0 } = call;
+    const shown = String(text).slice(0, MAX_OUTPUT_CHARS - output_chars);
+    if (shown === "" || call.settled) return;
+    call.output_chars = output_chars + shown.length;
+    const data = { tool_call_id: call.id, text: shown, stream: stream === "stderr" ? "stderr" : "stdout" };
+    this.#session.hooks.emit("tool:output", data).catch((error) =>
+      this.#session.host.warn("output_lost", String(error))
+    );
   }
 }
 

@@ -54,6 +54,8 @@ export interface CallRecord {
   reported: boolean;
   /** Deadline of the call while it runs. */
   deadline: RunningCall | null;
+  /** Characters of its `tool:output`. Absent: none. */
+  output_chars?: number;
 }
 
 /**

@@ -1,5 +1,6 @@
 /**
- * Buffers the deltas of streamed content on their way into the log. Deltas of a block are joined in three
+ * Buffers the deltas of streamed content on their way into the log: those of answers, and what a running
+ * tool writes. Deltas of a block, or of a stream of a tool, are joined in three
  * cases: to redact a secret that is split over several, to bound the number of entries of a run with very
  * many deltas, and to bound the memory of deltas that arrive faster than they are stored. The joined text
  * stays the same.
@@ -8,8 +9,17 @@ import { type DraftEntry, draftEntry } from "../../kernel/host.ts";
 import { eventsWith } from "../../sdk/event_table.ts";
 import type { SecretSink } from "../ports.ts";
 
-/** The event of a delta. */
-export const DELTA = "content_block:delta";
+/** The events of deltas → the field with the text. */
+const TEXT_FIELDS: Readonly<Record<string, string>> = {
+  "content_block:delta": "delta",
+  "tool:output": "text",
+};
+
+/** Returns the field of an event that has the text of a delta; undefined for any other event. */
+export function deltaField(event: string): string | undefined {
+  // perf: called for every entry
+  return event === "content_block:delta" || event === "tool:output" ? TEXT_FIELDS[event] : undefined;
+}
 
 /**
  * Characters of a joined delta while many wait, or once the log has `max_deltas` of them; an entry's other
@@ -53,7 +63,7 @@ export class DeltaBuffer {
   /** Counts a delta that is in the log already. */
   count(delta: DraftEntry): void {
     this.#count++;
-    const text = delta.data.delta;
+    const text = textOf(delta);
     if (typeof text === "string") this.#chars += text.length;
   }
 
@@ -62,10 +72,10 @@ export class DeltaBuffer {
    * wait to be stored.
    */
   add(delta: DraftEntry, crowded: boolean): DraftEntry | null {
-    if (typeof delta.data.delta !== "string") { // changed by a hook: no text to join
+    const text = textOf(delta);
+    if (typeof text !== "string") { // changed by a hook: no text to join
       return { ...delta, data: this.#secrets.redactValues(delta.data) };
     }
-    const text = delta.data.delta;
     this.#chars += text.length;
     const joins = crowded || this.#count >= this.#max_deltas;
     if (!joins && this.#secrets.size === 0 && !this.#blocks?.size) {
@@ -94,10 +104,16 @@ export class DeltaBuffer {
     return this.#blocks?.size ? this.#flushEndedBy(entry) : NONE; // perf: called for every entry, so no closure here
   }
 
-  #flushEndedBy(entry: DraftEntry): readonly DraftEntry[] {
-    const own = entry.event === "content_block:end" ? keyOf(entry) : null;
-    if (own === null && !ENDS_DELTAS.has(entry.event)) return NONE;
-    return this.#end((key, { last }) => own === null ? last.session_id === entry.session_id : key === own);
+  #flushEndedBy({ event, session_id, data }: DraftEntry): readonly DraftEntry[] {
+    const of_block = event === "content_block:end";
+    const of_call = event === "tool:post" || event === "tool:error";
+    if (!of_block && !of_call && !ENDS_DELTAS.has(event)) return NONE;
+    return this.#end((_key, { last }) => {
+      if (last.session_id !== session_id) return false;
+      if (of_call) return last.event === "tool:output" && last.data.tool_call_id === data.tool_call_id;
+      return !of_block ||
+        last.data.request_id === data.request_id && last.data.block_index === data.block_index;
+    });
   }
 
   /** Returns all buffered text as deltas. */
@@ -121,10 +137,18 @@ export class DeltaBuffer {
     block.sequence++;
     const { last: { event, session_id, data, ...rest }, sequence } = block;
     const numbered = typeof data.sequence === "number" ? { sequence } : {};
-    return draftEntry(event, session_id, this.#secrets.redactValues({ ...data, ...numbered, delta }), rest);
+    const joined = { ...data, ...numbered, [deltaField(event)!]: delta }; // only deltas are added
+    return draftEntry(event, session_id, this.#secrets.redactValues(joined), rest);
   }
 }
 
-function keyOf({ session_id, data: { request_id, block_index } }: DraftEntry): string {
-  return `${session_id} ${request_id} ${block_index}`;
+function textOf({ event, data }: DraftEntry): unknown {
+  return data[deltaField(event) ?? ""];
+}
+
+function keyOf({ event, session_id, data }: DraftEntry): string {
+  const [first, second] = event === "tool:output"
+    ? [data.tool_call_id, data.stream]
+    : [data.request_id, data.block_index];
+  return `${event} ${session_id} ${first} ${second}`;
 }

@@ -1,6 +1,6 @@
 /** Proxies of a guest's objects for the session: their data are copies, their methods send calls. */
 import type { AnswerBounds } from "../../sdk/checks.ts";
-import { type JsonObject, toPlain } from "../../sdk/json.ts";
+import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import type {
   ChatRequest,
   ChatResponse,
@@ -33,6 +33,9 @@ const MAX_LARGE_BYTES = 8 * 1024 * 1024;
 /** Most bytes of a hook result or of a function's result. */
 const MAX_SMALL_BYTES = 1024 * 1024;
 
+/** Most bytes of what a running tool writes for people, beside its result; the guest sends no more. */
+const MAX_SHOWN_BYTES = 2 * 1024 * 1024;
+
 /** Returns the options of calls whose caller sets no timeout. */
 function untimed({ call_timeout_s }: GuestLimits, max_bytes: number): ObjectCallOptions {
   return { max_bytes, deadline_ms: call_timeout_s * 1000 };
@@ -63,11 +66,14 @@ export function toolProxy(shape: Shape, call: ObjectCall, limits: GuestLimits): 
     }),
     ...method(shape, "execute", (input: JsonObject, context?: ToolCallContext) => {
       const { id = "", session_id = "", signal } = context ?? {};
-      const onNote = (text: unknown) => {
-        if (typeof text === "string") context?.progress(text);
+      const onNote = (note: unknown) => {
+        if (typeof note === "string") context?.progress(note);
+        else if (isObject(note) && typeof note.output === "string") {
+          context?.output?.(note.output, note.stream === "stderr" ? "stderr" : "stdout");
+        }
       };
       const { max_tool_output_bytes, max_tool_image_bytes } = limits;
-      const max_bytes = max_tool_output_bytes + max_tool_image_bytes;
+      const max_bytes = max_tool_output_bytes + max_tool_image_bytes + MAX_SHOWN_BYTES;
       const options = { signal, max_bytes, onNote, grace_ms: TOOL_GRACE_MS };
       return call("execute", [toPlain(input), { id, session_id }, max_tool_output_bytes], options);
     }),
@@ -155,7 +161,7 @@ export function orchestratorProxy(shape: Shape, call: ObjectCall, own: () => Coo
 export function handlerProxy(event: string, call: ObjectCall, timeout_ms: number): HookHandler {
   const is_wildcard = event.includes("*");
   return (name, data) => {
-    if (is_wildcard && name.endsWith(":delta")) return null;
+    if (is_wildcard && (name.endsWith(":delta") || name === "tool:output")) return null;
     const options = { max_bytes: MAX_SMALL_BYTES, deadline_ms: timeout_ms };
     return call("", [name, toPlain(data)], options) as Promise<JsonObject | null>; // parsed by the hook chain
   };

@@ -157,6 +157,9 @@ async function serveCall(
   }
 }
 
+/** Most characters that a call shows while it runs, and what a note takes besides its text. */
+const MAX_OUTPUT_CHARS = 256 * 1024, NOTE_CHARS = 64;
+
 /**
  * Serves a call of a tool. `checkInput` evaluates the tool's schema here, where a slow schema delays only its
  * own module.
@@ -170,7 +173,14 @@ async function serveTool({ method, args, signal, note }: OpenCall, tool: object)
   if (method === "preview") return String(await methodOf(tool, "preview")!(input));
   const { id, session_id } = args[1] as { id: string; session_id: string };
   const progress = (text: string) => note(String(text));
-  const returned = await methodOf(tool, "execute")!(input, { id, session_id, signal, progress });
+  let room = MAX_OUTPUT_CHARS;
+  const show = (written: string, stream?: string) => {
+    const text = String(written);
+    room -= text.length + NOTE_CHARS;
+    if (room >= 0) note({ output: text, stream: String(stream) });
+  };
+  const context = { id, session_id, signal, progress, output: show };
+  const returned = await methodOf(tool, "execute")!(input, context);
   const { success, output, error, content } = toToolResult(returned);
   const texts: JsonObject = { success, output, error };
   if (content) texts.content = withoutImages(content);

@@ -345,6 +345,11 @@ const TOOLS = {
       ),
     },
   ),
+  "tool:output": payload("A running tool has written a text, for people who watch.", {
+    tool_call_id: text,
+    text,
+    stream: z.enum(["stdout", "stderr"]),
+  }),
   "tool:post": payload("A tool has answered.", {
     ...call,
     result: z.unknown().describe(

@@ -2,12 +2,14 @@ import * as fc from "fast-check";
 import { assert, assertEquals } from "../../assert.ts";
 import { type DraftEntry, draftEntry } from "../../../src/kernel/host.ts";
 import { Redactor } from "../../../src/policy/redact.ts";
-import { DELTA, DeltaBuffer } from "../../../src/runs/run/delta_buffer.ts";
+import { DeltaBuffer } from "../../../src/runs/run/delta_buffer.ts";
 
 const SECRET = "sk-live-0123456789abcdef";
 
 function piece(delta: string, sequence: number, block_index = 0): DraftEntry {
-  return draftEntry(DELTA, "ses_1", { request_id: "req_1", block_index, sequence, delta }, { iteration: 1 });
+  return draftEntry("content_block:delta", "ses_1", { request_id: "req_1", block_index, sequence, delta }, {
+    iteration: 1,
+  });
 }
 
 function end(event = "content_block:end", block_index = 0): DraftEntry {
@@ -107,6 +109,26 @@ Deno.test("DeltaBuffer never releases a secret, for any secrets and deltas", () 
     ),
     { seed: 7, numRuns: 3000 },
   );
+});
+
+Deno.test("DeltaBuffer redacts what a tool writes over its pieces, and releases the rest before the call's result", () => {
+  const written = (text: string, tool_call_id = "c1", stream = "stdout") =>
+    draftEntry("tool:output", "ses_1", { tool_call_id, text, stream });
+  const textsOf = (drafts: readonly (DraftEntry | null)[]) => drafts.map((draft) => draft && draft.data.text);
+  const deltas = new DeltaBuffer(new Redactor([SECRET]), 100);
+  for (let at = 1; at < SECRET.length; at++) {
+    const pieces = [`key ${SECRET.slice(0, at)}`, `${SECRET.slice(at)} done`];
+    assertEquals(
+      textsOf(pieces.map((text) => deltas.add(written(text), false))).join(""),
+      "key [REDACTED] done",
+    );
+  }
+  deltas.add(written("sk-l", "c1"), false);
+  deltas.add(written("sk-li", "c1", "stderr"), false);
+  deltas.add(written("sk-liv", "c2"), false);
+  const result = draftEntry("tool:post", "ses_1", { tool_call_id: "c1" });
+  assertEquals(textsOf(deltas.flushBefore(result)), ["sk-l", "sk-li"]);
+  assertEquals(textsOf(deltas.flush()), ["sk-liv"]);
 });
 
 Deno.test("DeltaBuffer joins deltas while many wait to be stored, and no longer", () => {

@@ -277,6 +277,7 @@ Deno.test("deltas and progress arrive all of them, in order and before the answe
         for (let n = 0; n < 10_000; n++) { const delta = n + " "; text += delta; onDelta({ block_index: 0, block_type: "text", delta }) }
         return { content: [{ type: "text", text }] } } });
     await c.mount("tools", { name: "t", description: "d", execute: (_, call) => { for (let n = 0; n < 2_000; n++) call.progress("n" + n); return "done" } });
+    await c.mount("tools", { name: "shows", description: "d", execute: (_, call) => { call.output("out"); call.output("err", "stderr"); call.output("x".repeat(300_000)); return "done" } });
   };`;
   const { coordinator, call } = await mounted(lab, code, { type: "provider" });
   const deltas: StreamDelta[] = [];
@@ -284,6 +285,10 @@ Deno.test("deltas and progress arrive all of them, in order and before the answe
   const { content } = await coordinator.providers.p!.complete({ messages: [] }, { onDelta });
   assertEquals(deltas.length, 10_000);
   assertEquals(deltas.map(({ delta }) => delta).join(""), (content[0] as { text: string }).text);
+  const shown: unknown[] = [];
+  const output = (...text: unknown[]) => void shown.push(text);
+  assertEquals(await call("shows", {}, { output }), "done");
+  assertEquals(shown, [["out", "stdout"], ["err", "stderr"]]); // and no more than people are shown
   const said: string[] = [];
   assertEquals(await call("t", {}, { progress: (text) => void said.push(text) }), "done");
   assertEquals(said, Array.from({ length: 2_000 }, (_, n) => `n${n}`));
