@@ -493,6 +493,8 @@ const KNOW_CURRENT_FOLDER: Readonly<Record<string, string>> = {
 const FOLDER_FILES: Readonly<Record<string, readonly string[]>> = {
   ".env": ["src/cli/folder/folder_files.ts"],
   ".preamp/sources.yaml": ["src/cli/folder/folder_files.ts"],
+  "AGENTS.md": ["src/app/project_instructions.ts"],
+  "CLAUDE.md": ["src/app/project_instructions.ts"],
   // the name of the document in errors
   "preamp.yaml": ["src/cli/folder/folder_files.ts", "src/policy/parse_policy.ts"],
   // the default of the setting, and the person's own plans

@@ -115,7 +115,8 @@ export async function lockPlan(
 }
 
 /**
- * Resolves to what the built-in modules of a plan find by themselves, and the servers that they name.
+ * Resolves to the instructions of the project that a plan reads, what its built-in modules find by
+ * themselves, and the servers that they name.
  *
  * @throws {PreampError} as a run of this plan before it starts.
  */
@@ -126,7 +127,7 @@ export async function foundBy(
   base_url?: string,
 ): Promise<Found[]> {
   const { plan } = await deps.plans.authoriseAll(input, caller, base_url);
-  const found = await Promise.all(plan.template.specs.map(async (spec) => {
+  const found = await Promise.all(plan.template.specs.map(async (spec): Promise<Found[]> => {
     const module = spec.source.kind === "builtin" ? await deps.modules.module(spec.module) : undefined;
     if (!module?.finds && !module?.servers) return [];
     const config = expandedConfig(spec, plan, deps);
@@ -136,6 +137,8 @@ export async function foundBy(
       ...servers,
     ];
   }));
+  const files = (await deps.plans.projectOf(plan))?.files ?? [];
+  found.unshift(files.map(({ path }) => ({ label: path })));
   return [...new Map(found.flat().map((one) => [one.label, one])).values()];
 }
 

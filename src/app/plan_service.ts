@@ -5,6 +5,8 @@ import { agentPlans, authoriseAgents } from "./agent_plans.ts";
 import { checkVariables, type LookUp, readableVariables, unsetVariables } from "./plan_configs.ts";
 import { type AuthorisedPlan, grantPaths } from "./module_permissions.ts";
 import type { NamedPlans } from "./named_plans.ts";
+import { planFolders } from "./plan_folders.ts";
+import type { ProjectInstructions } from "./project_instructions.ts";
 import {
   acceptConfigs,
   codeOf,
@@ -90,27 +92,36 @@ export class Plans {
     const found = await this.#finder.find(request, caller, base_url);
     try {
       const authorised = await this.#compileAndAuthorise(found, caller, request);
-      return this.#readyPlan(found, authorised, caller, headers);
+      return await this.#readyPlan(found, authorised, caller, headers);
     } catch (error) {
       throw await located(error, found);
     }
   }
 
-  #readyPlan(
+  async #readyPlan(
     found: ResolvedPlan,
     authorised: AuthorisedPlan,
     caller: Caller,
     headers: LookUp,
-  ): RunnablePlan {
-    return new ReadyPlan(this.#options, found, authorised, headers, async (written) => {
+  ): Promise<RunnablePlan> {
+    const project = await this.projectOf(authorised);
+    return new ReadyPlan(this.#options, found, authorised, headers, project, async (written) => {
       const child = { ...found, input: written };
-      return this.#readyPlan(
+      return await this.#readyPlan(
         child,
         await this.#compileAndAuthorise(child, caller, { within: authorised }),
         caller,
         headers,
       );
     });
+  }
+
+  /** Resolves to the instructions of the project that a plan asks for; to null if it asks for none. */
+  async projectOf({ compiled, origin, base_url }: AuthorisedPlan): Promise<ProjectInstructions | null> {
+    if (compiled.plan.instructions === undefined) return null;
+    const { WORKSPACE } = planFolders(origin, base_url, this.#options.workspace);
+    const { readProjectInstructions } = await import("./project_instructions.ts");
+    return await readProjectInstructions(WORKSPACE!, Date.now()); // without it the check refuses the plan
   }
 
   /**

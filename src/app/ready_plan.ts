@@ -14,6 +14,7 @@ import { planFolder } from "./plan_folders.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { LazyLoader, LazySandbox } from "./lazy_loader_and_sandbox.ts";
 import { acceptConfigs, located, type ResolvedPlan } from "./plan_finder.ts";
+import type { ProjectInstructions } from "./project_instructions.ts";
 import { openBuiltin } from "./plan_template.ts";
 import { isOfUrl, UrlModules } from "./remote_modules.ts";
 import type { OpenedModule } from "../kernel/host.ts";
@@ -45,6 +46,7 @@ export class ReadyPlan implements RunnablePlan {
   readonly lock_hash: string | null;
   readonly warnings: readonly Warning[];
   readonly base_url?: string;
+  readonly instructions?: NonNullable<RunnablePlan["instructions"]>;
   readonly agents: AgentPlans;
   readonly withConsole?: NonNullable<RunnablePlan["withConsole"]>;
   readonly #deps: ReadyPlanDeps;
@@ -61,6 +63,7 @@ export class ReadyPlan implements RunnablePlan {
 
   /**
    * @param headers Returns a header of the request.
+   * @param project Instructions of the project; null if the plan does not ask for them.
    * @param child Implements {@link AgentPlans.child}.
    */
   constructor(
@@ -68,6 +71,7 @@ export class ReadyPlan implements RunnablePlan {
     found: ResolvedPlan,
     authorised: AuthorisedPlan,
     headers: LookUp,
+    project: ProjectInstructions | null,
     child: AgentPlans["child"],
   ) {
     const { template, grants, policy, context, origin, base_url } = authorised;
@@ -82,7 +86,8 @@ export class ReadyPlan implements RunnablePlan {
       supplied: { settings: policy.mcp.servers, lock: lock?.servers ?? {} },
       folder: planFolder(origin, base_url),
     };
-    this.compiled = template.compiled;
+    this.compiled = project === null ? template.compiled : withInstructions(template.compiled, project);
+    if (project !== null) this.instructions = project.files;
     this.limits = grants.limits;
     this.cost_is_asked_for = grants.cost_limit === "asked";
     this.lock_hash = lock === undefined ? null : canonicalHash(lock);
@@ -94,9 +99,10 @@ export class ReadyPlan implements RunnablePlan {
     const loose = lock === undefined
       ? []
       : [...unlocked(template.specs, lock, base_url), ...this.#unlocked_servers];
-    this.warnings = unset.length + loose.length === 0
+    const unread = (project?.warnings ?? []).map((message) => ({ code: "instructions_unread", message }));
+    this.warnings = unset.length + loose.length + unread.length === 0
       ? template.run_warnings
-      : [...template.run_warnings, ...unset, ...loose];
+      : [...template.run_warnings, ...unset, ...loose, ...unread];
     if (base_url !== undefined) this.base_url = base_url;
     this.agents = { origin, max_depth: limits.max_depth, max_sessions: limits.max_sessions, child };
     if (template.specs.some((spec) => isOfUrl(spec) && grants.tiers[spec.path] === "inline")) {
@@ -205,6 +211,13 @@ export class ReadyPlan implements RunnablePlan {
     }
     return config;
   }
+}
+
+/** Returns the plan with the instructions of its project after its own system text. */
+function withInstructions(compiled: CompiledPlan, { text }: ProjectInstructions): CompiledPlan {
+  const { plan } = compiled;
+  const system = plan.system === undefined ? text : `${plan.system.trimEnd()}\n\n${text}`;
+  return { ...compiled, plan: { ...plan, system } };
 }
 
 /**

@@ -16,6 +16,8 @@ export interface RunnablePlan {
   readonly cost_is_asked_for: boolean;
   readonly lock_hash: string | null;
   readonly warnings: readonly Warning[];
+  /** Files of the project that are part of the system message; absent without `instructions: project`. */
+  readonly instructions?: readonly { path: string; sha256: string; bytes: number }[];
   /** Base of the plan's relative sources; only for operator plans from disk. */
   readonly base_url?: string;
   /** Registers every secret of the plan. Called before anything of the run is stored. */

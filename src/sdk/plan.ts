@@ -98,6 +98,8 @@ export interface MountPlan {
   };
   /** Text of the first system message of a new session. */
   system?: string;
+  /** Whether the instructions of the project in the workspace are read, and added to the system message. */
+  instructions?: "project";
   /** Providers, in mount order. */
   providers: ModuleSpec[];
   /** Tools, in mount order. */

@@ -54,6 +54,7 @@ const COMMON = [
   "orchestrator",
   "context",
   "system",
+  "instructions",
   "providers",
   "tools",
   "hooks",
@@ -142,7 +143,7 @@ function checkParts(
   const at = (key: string) => [...path, key];
   const list = (section: keyof typeof LIST_SECTIONS) =>
     checkList(part[section], section, at(section), findings, options);
-  const { description, system, spawn, limits, permissions } = part;
+  const { description, system, instructions, spawn, limits, permissions } = part;
   if (description !== undefined) text(description, at("description"), findings);
   const parts = {
     session: checkSession(part, path, findings, options),
@@ -150,6 +151,9 @@ function checkParts(
     tools: list("tools"),
     hooks: list("hooks"),
     system: system === undefined ? undefined : checkSystem(system, path, findings, options, files),
+    instructions: instructions === undefined
+      ? undefined
+      : checkInstructions(instructions, at("instructions"), findings, options),
     spawn: spawn === undefined ? undefined : checkSpawn(spawn, at("spawn"), findings),
     limits: limits === undefined ? {} : checkLimits(limits, at("limits"), findings),
     permissions: permissions === undefined
@@ -318,6 +322,30 @@ function checkSystem(
     const hint = "send the text itself: system: {instruction: …}";
     findings.error([...path, "file"], "file_refused", `Cannot read system.file: ${fact}`, hint);
   }
+  return undefined;
+}
+
+/** Returns `project`, for which files of the workspace are read; undefined for `none`. */
+function checkInstructions(
+  value: unknown,
+  path: Path,
+  findings: Findings,
+  { origin, folders }: CheckOptions,
+): "project" | undefined {
+  if (value === "none") return undefined;
+  const hint = "write instructions: project, or none";
+  if (value !== "project") {
+    const message = `Cannot read instructions: must be "project" or "none": received ${describe(value)}`;
+    findings.error(path, "value", message, hint);
+  } else if (origin === "caller") {
+    const message =
+      "Cannot use instructions: project: it reads files of this machine, which only a plan of the " +
+      "operator may";
+    findings.error(path, "file_refused", message, "remove it, and send the text in system");
+  } else if (folders && folders.WORKSPACE === undefined) {
+    const [fact, hint] = NO_FOLDER.WORKSPACE;
+    findings.error(path, "folder_unknown", `Cannot read instructions of a project: ${fact}`, hint);
+  } else return value;
   return undefined;
 }
 

@@ -241,6 +241,7 @@ export class ActiveRun implements RunHandle {
       lock_hash: ready.lock_hash,
       limits: this.limitGuard.limits,
       metadata: request.metadata ?? {},
+      ...(ready.instructions ? { instructions: ready.instructions.map((file) => ({ ...file })) } : {}),
       ...(forked_from ? { forked_from } : {}),
       ...(traceparent === undefined ? {} : { traceparent }),
     }));

@@ -70,6 +70,9 @@ const LIFECYCLE = {
     lock_hash: text.nullable(),
     limits: z.looseObject(RUN_LIMITS),
     metadata: fields,
+    instructions: z.array(z.object({ path: text, sha256: text, bytes: count })).optional().describe(
+      "Files of `instructions: project` that are part of the system message",
+    ),
     forked_from: z.object({ run_id: text, seq: count }).optional().describe(
       "entry that the run continues from",
     ),
