@@ -178,8 +178,12 @@ const FRACTION = /(?<![\d/])(\d+)\s?(?:\/|of)\s?(\d+)(?![\d/])/;
 const BAR = /([#=━█▓▒░■□▪●○·.>*-])\1\1/;
 const SPINNER = /^[\u2800-\u28ff◐◓◑◒◴◷◶◵|/\\-]\s*|\s*[\u2800-\u28ff◐◓◑◒◴◷◶◵|/\\-]$/gu;
 
+/** Characters of the longest line of progress: the patterns above are slow on long texts. */
+const MAX_PROGRESS_CHARS = 1_000;
+
 /** Returns whether a text shows the same progress as the one before it, in a later state. */
 function isNextState(before: string, after: string): boolean {
+  if (before.length > MAX_PROGRESS_CHARS || after.length > MAX_PROGRESS_CHARS) return false;
   if (before !== after && before.replace(SPINNER, "") === after.replace(SPINNER, "")) return true;
   const [words, next] = [before, after].map((text) =>
     text.replace(AMOUNT, "").replace(/\P{L}+/gu, " ").trim()

@@ -163,16 +163,9 @@ async function commandsOfGroup(
       read -r stat < $at/stat && set -- \${stat##*) } && [ "$3" = ${group} ] &&
       printf '%s ' "$1" && tr '\\0\\n' '  ' < $at/cmdline && echo
     } 2>/dev/null; done; exit 0`;
-  const options = {
-    args: ["-c", list],
-    env,
-    clearEnv: true,
-    stdin: "null" as const,
-    stderr: "null" as const,
-  };
-  const listed = await new Deno.Command(shell, options).output().catch(() => null);
-  if (!listed?.success) return null;
-  const programs = new TextDecoder().decode(listed.stdout).split("\n").filter(Boolean);
+  const listed = await outputOf(shell, env, list);
+  if (listed === null) return null;
+  const programs = new TextDecoder().decode(listed).split("\n").filter(Boolean);
   return programs.filter((line) => !/^[ZX]/.test(line)).map((line) => line.slice(1).trim());
 }
 
@@ -196,30 +189,29 @@ function groupKiller(
       } catch {
         // the program has ended
       }
-      return shell === null ? Promise.resolve(false) : killWith(shell, env, child.pid, signal);
+      if (shell === null) return Promise.resolve(false);
+      const kill = `kill -${signal.slice(3)} -- -${child.pid}`;
+      return outputOf(shell, env, kill).then((output) => output !== null);
     }
   };
 }
 
-async function killWith(
+/** Resolves to what a shell prints for a text; null when the text fails, or the shell cannot be started. */
+async function outputOf(
   shell: string,
   env: Record<string, string>,
-  group: number,
-  signal: Deno.Signal,
-): Promise<boolean> {
-  const args = ["-c", `kill -${signal.slice(3)} -- -${group}`];
+  text: string,
+): Promise<Uint8Array | null> {
   try {
-    const { success } = await new Deno.Command(shell, {
-      args,
+    const { success, stdout } = await new Deno.Command(shell, {
+      args: ["-c", text],
       env,
       clearEnv: true,
       stdin: "null",
-      stdout: "null",
       stderr: "null",
-    })
-      .output();
-    return success;
+    }).output();
+    return success ? stdout : null;
   } catch {
-    return false; // the shell cannot be started; the program itself was stopped
+    return null; // such as a shell that the sandbox may not start
   }
 }

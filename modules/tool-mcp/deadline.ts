@@ -37,9 +37,9 @@ export class Deadline {
   /** Settles as `promise` does, or rejects as soon as the time or the call is over; `promise` continues. */
   orEnd<T>(promise: Promise<T>): Promise<T> {
     const { signal } = this;
-    signal.throwIfAborted();
     return new Promise((resolve, reject) => {
       const end = () => reject(signal.reason);
+      if (signal.aborted) end();
       signal.addEventListener("abort", end, { once: true });
       promise.finally(() => signal.removeEventListener("abort", end)).then(resolve, reject);
     });

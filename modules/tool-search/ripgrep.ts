@@ -42,6 +42,7 @@ export class Ripgrep {
     pattern: readonly string[],
     signal: AbortSignal | undefined,
   ): Promise<string[] | null> {
+    if (paths.length === 0) return []; // without paths it searches the working folder
     if (!this.#isThere) return null;
     const args = [...OPTIONS, ...pattern, "--regexp", OTHER_ENCODINGS, "--", ...paths];
     try {

@@ -44,6 +44,11 @@ Deno.test("unread() shows the last state of a progress bar, and says how many it
   for (const [text, lines] of texts) assertEquals(shown(text), lines);
 });
 
+Deno.test("unread() takes no line for a progress bar that is longer than one", () => {
+  const text = ["10%", "20%"].map((percent) => `${"file ".repeat(250)}${percent}`).join("\r");
+  assertEquals(shown(text), text.replace("\r", "\n"));
+});
+
 Deno.test("unread() leaves out no text that is no progress, whatever ends its lines", () => {
   const word = fc.string({ unit: fc.constantFrom("a", "b", "1", ",", " ", "x y", "é"), minLength: 1 })
     .filter((text) => text.trim() !== "");

@@ -1,6 +1,7 @@
 import type { JsonObject } from "preamp";
 import { TestCoordinator, waitFor } from "preamp/testing";
 import * as bash from "../../modules/tool-bash/mod.ts";
+import { RunningCommand } from "../../modules/tool-bash/process.ts";
 import * as filesystem from "../../modules/tool-filesystem/mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
@@ -155,6 +156,19 @@ Deno.test("all that is still running is named, and a command that failed says it
     );
     assertEquals(await call("bash", { command: "sleep 0 & wait; echo done" }), "done\n(exit code 0)");
   }));
+
+Deno.test("a command ends and names a program that it left, also where its shell cannot be started again", async () => {
+  const command = new RunningCommand({
+    path: "bash",
+    args: ["-c", "sleep 60 & true"],
+    cwd: "/",
+    env: { PATH: Deno.env.get("PATH")! },
+    has_input: false,
+    max_output_bytes: 1_000,
+    shell: "/nowhere/bash",
+  });
+  assertEquals(await command.ended, { exit_code: 0, stopped: null, left: ["a program"] });
+});
 
 Deno.test("a command that leaves its group and holds the output does not hold the call", () =>
   withShell(async ({ call, folder }) => {

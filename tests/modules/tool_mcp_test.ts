@@ -1,5 +1,6 @@
 import type { JsonObject } from "preamp";
 import { FakeApproval, MockProvider, TestCoordinator } from "preamp/testing";
+import { Deadline } from "../../modules/tool-mcp/deadline.ts";
 import * as mcp from "../../modules/tool-mcp/mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
@@ -314,3 +315,10 @@ Deno.test("tools of a server on the web are called with its headers, within the 
     const moved = { servers: { web: { url: `${url}/moved` } } };
     await assertRejects(() => withServers(moved, () => Promise.resolve(), net), Error, "redirects to");
   }));
+
+Deno.test("a promise that fails while its time is over already fails the call only", async () => {
+  const deadline = new Deadline(60, AbortSignal.abort(new Error("cancelled")));
+  const failing = Promise.reject(new Error("not handled"));
+  await assertRejects(() => deadline.orEnd(failing), Error, "cancelled");
+  deadline.end();
+});

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import type { JsonObject } from "preamp";
 import { TestCoordinator } from "preamp/testing";
 import * as search from "../../modules/tool-search/mod.ts";
+import { Ripgrep } from "../../modules/tool-search/ripgrep.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { processorTime } from "../support/busy_time.ts";
 import { temporaryFolder } from "../support/folder.ts";
@@ -321,6 +322,10 @@ Deno.test("without ripgrep on the machine a plan that grants it searches all the
   withFiles({ "a.txt": "needle" }, async (grep) => {
     assertEquals(await grep({ pattern: "needle" }), "a.txt:1:needle");
   }, { run: ["/nowhere/rg"] }));
+
+Deno.test("ripgrep is not started without paths: it would search the working folder", async () => {
+  assertEquals(await new Ripgrep("/nowhere/rg").candidates([], ["--regexp", "needle"], undefined), []);
+});
 
 const fragment = fc.constantFrom(
   ...[
