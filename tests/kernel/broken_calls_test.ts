@@ -197,6 +197,22 @@ Deno.test("the text of an answer that fails after its first word is kept, after 
   assertEquals(contents([kept]), [["assistant", "It is quite,[This answer broke off here.]"]]);
 });
 
+Deno.test("the text of a second attempt that breaks off is kept", async () => {
+  const provider = new MockProvider();
+  let count = 0;
+  provider.complete = (_request, options) => {
+    if (++count === 2) options!.onDelta!({ block_index: 0, block_type: "text", delta: "It is" });
+    return Promise.reject(new LLMError(count === 1 ? "ProviderUnavailableError" : "StreamError", "It broke"));
+  };
+  const { run, entries, clock, messages } = kit({ loop: { max_retries: 1 }, providers: [provider] });
+  const running = run();
+  await until(() => entries.some(({ event }) => event === "provider:retry"));
+  await clock.advance(60_000);
+  const { status, output_text } = await running;
+  assertEquals([status, output_text, count], ["failed", "It is", 2]);
+  assertEquals(contents(messages().slice(1)), [["assistant", "It is,[This answer broke off here.]"]]);
+});
+
 /** Mounts a loop. */
 function loopOf(execute: Orchestrator["execute"]): TestModule {
   return async (coordinator) => await coordinator.mount("orchestrator", { execute });

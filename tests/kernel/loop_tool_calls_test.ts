@@ -245,6 +245,20 @@ Deno.test("an input that a hook changed is logged, validated and run", async () 
   assertEquals(data("tool:post")[0]?.tool_input, { path: "/tmp" });
 });
 
+Deno.test("an input that a hook changed is read by the tool's schema, as that of a model is", async () => {
+  const inputs: JsonObject[] = [];
+  const { run, data } = kit({
+    providers: [[calls(["t", { count: 1 }]), "done"]],
+    tools: [tool("t", (input) => inputs.push(input), {
+      input_schema: { type: "object", properties: { count: { type: "integer" } } },
+    })],
+    hooks: [hook("tool:pre", () => ({ action: "modify", data: { tool_input: { count: "20" } } }))],
+  });
+  await run();
+  assertEquals(inputs, [{ count: 20 }]);
+  for (const event of ["tool:pre", "tool:post"]) assertEquals(data(event)[0]?.tool_input, { count: 20 });
+});
+
 Deno.test("a hook may change a result; without a change the model gets plain JSON", async () => {
   const changes: [JsonObject | null, string][] = [
     [null, '{"a":1}'],

@@ -189,8 +189,13 @@ export class TurnTracker {
     if (!call) return;
     call.payload = null;
     call.pre = emission;
-    const input = emission.data.tool_input;
-    call.input = isObject(input) ? toFrozenObject(input) : call.requested_input; // so that no module changes it after the gate
+    const { tool_input } = emission.data;
+    let input = isObject(tool_input) ? tool_input : call.requested_input;
+    if (emission.modified) {
+      input = readToolInput(this.#mounts.toolNamed(call.name)?.input_schema, input);
+      emission.data = { ...emission.data, tool_input: input };
+    }
+    call.input = toFrozenObject(input); // so that no module changes it after the gate
     if (reason !== null) {
       call.gate = "denied";
       call.reason = reason;

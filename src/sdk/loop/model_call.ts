@@ -159,6 +159,7 @@ export class ModelCalls {
     try {
       return await this.#tryAgain(failed, attempts);
     } catch (error) {
+      this.broken_off = attempts.emitter!.text; // of the last attempt
       if (errorName(error) === "AbortError") this.aborted = error;
       const failure = error === this.aborted ? null : providerFailure(name, error);
       if (failure === null || coordinator?.cancellation.is_cancelled) throw error;
@@ -178,7 +179,6 @@ export class ModelCalls {
     const { hooks, coordinator, max_retries } = this.#deps;
     const { name, provider } = attempts.chosen;
     await attempts.end(failed);
-    this.broken_off = attempts.emitter!.text; // created for the attempt
     if (!coordinator || max_retries === 0 || retriesItself(provider)) throw failed;
     const config = RetryConfig({ max_retries });
     const next = async (count: number) => {
