@@ -70,8 +70,9 @@ if (POSTGRES === null) {
       one.notify();
       await seen; // the same notification has reached the first one
       own_wakes = woken;
+      const next = woken ? one.changed(signal) : waiting; // the other's notification is of this round
       other.notify();
-      await waiting;
+      await next;
     }
     assertEquals(own_wakes, false);
     const store = await openPostgresStore(url);
