@@ -197,26 +197,10 @@ export class Loader {
     return key === undefined ? undefined : this.#memory.get(key) ?? await this.#disk?.get(key);
   }
 
-  /** Builds a module within the timeout of its requests, or until the loader is closed. */
+  /** Fetches, verifies and bundles a module, and caches the bundle. Ends when the loader is closed. */
   async #build(url: string, context: LoadContext, pins: IntegrityPins, name: string): Promise<ModuleBundle> {
-    const late = new AbortController();
-    const timeout = new RequestTimeout(GRAPH_TIMEOUT_MS, () => {
-      const message = `Cannot load ${name}: timed out fetching its files`;
-      late.abort(new PreampError("module_fetch_timeout", message));
-    });
-    const signal = AbortSignal.any([this.#closing.signal, late.signal]);
-    return await this.#fetchAndBundle(url, context, pins, name, signal, timeout);
-  }
-
-  /** Fetches, verifies and bundles a module, and caches the bundle. */
-  async #fetchAndBundle(
-    url: string,
-    context: LoadContext,
-    pins: IntegrityPins,
-    name: string,
-    signal: AbortSignal,
-    timeout: RequestTimeout,
-  ): Promise<ModuleBundle> {
+    const timeout = new RequestTimeout(GRAPH_TIMEOUT_MS, `Cannot load ${name}: timed out fetching its files`);
+    const signal = AbortSignal.any([this.#closing.signal, timeout.signal]);
     const scope = scopeOf(context);
     const before = await this.#previous(scope, url);
     if (!before) this.#bundler.prepare?.();
@@ -232,7 +216,7 @@ export class Loader {
       name,
     });
     const { entry, config, decides } = url.endsWith("/")
-      ? await entryOfFolder(url, fetcher, context.base_url)
+      ? await timeout.during(entryOfFolder(url, fetcher, context.base_url))
       : { entry: { url }, config: null, decides: false };
     if (config && decides) graph.add(config);
     await graph.fetch([entry, ...before?.requests ?? []], before !== undefined);
@@ -293,21 +277,30 @@ export class Loader {
 
 /** A timeout that counts the time in which at least one request is open. */
 class RequestTimeout {
-  readonly #onLate: () => void;
+  readonly #late = new AbortController();
+  readonly #message: string;
   #left_ms: number;
   #open = 0;
   #opened_at = 0;
   #cancel: (() => void) | undefined;
 
-  constructor(ms: number, onLate: () => void) {
+  constructor(ms: number, message: string) {
     this.#left_ms = ms;
-    this.#onLate = onLate;
+    this.#message = message;
+  }
+
+  /** Aborts with `module_fetch_timeout` when the time is over. */
+  get signal(): AbortSignal {
+    return this.#late.signal;
   }
 
   async during<T>(request: Promise<T>): Promise<T> {
     if (this.#open++ === 0) {
       this.#opened_at = performance.now();
-      this.#cancel = later(this.#left_ms, this.#onLate);
+      this.#cancel = later(
+        this.#left_ms,
+        () => this.#late.abort(new PreampError("module_fetch_timeout", this.#message)),
+      );
     }
     try {
       return await request;
