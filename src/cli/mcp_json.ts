@@ -43,16 +43,16 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...["name", "description"],
 ]);
 /** `type` in other programs → ours. */
-const TYPES: Readonly<Record<string, string>> = {
-  "stdio": "stdio",
-  "local": "stdio",
-  "http": "http",
-  "streamable-http": "http",
-  "streamablehttp": "http",
-  "streamable_http": "http",
-  "remote": "http",
-  "sse": "sse",
-};
+const TYPES: ReadonlyMap<unknown, string> = new Map([
+  ["stdio", "stdio"],
+  ["local", "stdio"],
+  ["http", "http"],
+  ["streamable-http", "http"],
+  ["streamablehttp", "http"],
+  ["streamable_http", "http"],
+  ["remote", "http"],
+  ["sse", "sse"],
+]);
 
 function addressOf(server: JsonObject): unknown {
   return URL_KEYS.map((key) => server[key]).find((value) => value !== undefined) ?? server.command;
@@ -101,11 +101,10 @@ function serverOf(server: JsonObject, note: (fact: string) => void): JsonObject 
   if (server.disabled === true || server.enabled === false) return "it is disabled";
   const unknown = Object.keys(server).filter((key) => !KNOWN.has(key));
   if (unknown.length > 0) note(`${unknown.join(", ")} has no counterpart and is left out`);
-  const type = typeof (server.type ?? server.transport) === "string"
-    ? TYPES[String(server.type ?? server.transport).toLowerCase()]
-    : undefined;
-  if (type === undefined && (server.type ?? server.transport) !== undefined) {
-    return `its type is ${JSON.stringify(server.type ?? server.transport)}; known are stdio, http and sse`;
+  const stated = server.type ?? server.transport;
+  const type = TYPES.get(typeof stated === "string" ? stated.toLowerCase() : stated);
+  if (type === undefined && stated !== undefined) {
+    return `its type is ${JSON.stringify(stated)}; known are stdio, http and sse`;
   }
   const address = addressOf(server);
   if (address !== undefined && address !== server.command) {
@@ -146,11 +145,17 @@ function textsOf(value: unknown, field: string, note: (fact: string) => void): J
   const texts = fields.map(([key, item]) => [key, translated(String(item), note)] as const);
   for (const [key, text] of texts) {
     if (isSecretKey(key) && text !== "" && !text.includes("${")) {
-      const variable = key.toUpperCase().replace(/[^A-Z0-9]+/g, "_");
-      note(`${field}.${key} is in the plan as it is; \${${variable}} reads it from a variable instead`);
+      note(
+        `${field}.${key} is in the plan as it is; \${${variableOf(key)}} reads it from a variable instead`,
+      );
     }
   }
   return texts.length === 0 ? null : Object.fromEntries(texts);
+}
+
+/** Returns the name of a variable for the name of a field or input. */
+function variableOf(name: string): string {
+  return name.toUpperCase().replace(/[^A-Z0-9]+/g, "_");
 }
 
 /** Returns a text with the references of other programs as those of plans. */
@@ -159,7 +164,7 @@ function translated(text: string, note: (fact: string) => void): string {
     const [, kind, name] = /^(env|input|config):(.+)$/s.exec(inner) ?? [];
     if (kind === "env") return `\${${name}}`;
     if (kind !== undefined) {
-      const variable = name!.toUpperCase().replace(/[^A-Z0-9]+/g, "_");
+      const variable = variableOf(name!);
       note(`${found} is the variable ${variable} here: set it`);
       return `\${${variable}}`;
     }

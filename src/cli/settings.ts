@@ -56,7 +56,7 @@ export interface Settings {
   /** Returns a variable of this process, else of a trusted `.env`: for keys, addresses and `${VAR}`. */
   env(name: string): string | undefined;
   /** What is used of the folder in which the command is started. */
-  folder: Pick<UsedFolder, "path" | "names" | "ignored">;
+  folder: Pick<UsedFolder, "names" | "ignored">;
   /**
    * Warnings about variables that begin with `PREAMP_` and mean nothing to the command, or that may not be
    * read, so that neither disables a limit unnoticed.

@@ -4,8 +4,7 @@ import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
 import { folderUrl } from "../author_files.ts";
 import type { Answer, Command } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import { decidedFolders, forgetFolder, trustFolder } from "../folder/folder.ts";
-import { styleOf, wrapText } from "../terminal/format.ts";
+import { decidedFolders, forgetFolder, sentencesText, trustFolder } from "../folder/folder.ts";
 import type { Io } from "../terminal/io.ts";
 
 export const command: Command = {
@@ -47,15 +46,10 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
   const decision = await trustFolder(url, io);
   const { folder, files, trusted } = decision;
   const path = escapeUnprintable(folder);
-  const { bold } = styleOf(io.out);
-  const width = Math.max(30, io.out.columns() - 4);
-  const lines = files.map(({ name, does }) =>
-    `  ${bold(name)}\n${wrapText(does, width).map((line) => `    ${line}\n`).join("")}`
-  );
   const said = files.length === 0
     ? `${path} has no files that act without being named.\n`
     : trusted
-    ? `Trusted until one of these files changes: ${path}\n${lines.join("")}`
+    ? `Trusted until one of these files changes: ${path}\n${sentencesText(files, io.out)}`
     : `Not trusted: ${path}\n`;
   return { data: decision, text: said, exit: trusted ? EXIT.done : EXIT.refused };
 }

@@ -6,11 +6,12 @@ import type { PlanFolder } from "../../app/named_plans.ts";
 import type { SourcesFile } from "../../app/source_overrides.ts";
 import { sha256 } from "../../sdk/digest.ts";
 import { errorMessage } from "../../sdk/errors.ts";
+import { timestamp } from "../../sdk/timestamp.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import { UsageError } from "../arguments.ts";
 import { filePath, fileUrl, flagVariable, homeOf } from "../paths.ts";
 import { listText, styleOf, wrapText } from "../terminal/format.ts";
-import { type Io, isHosted } from "../terminal/io.ts";
+import { type Io, isHosted, type Output } from "../terminal/io.ts";
 import { LineInput } from "../terminal/line_input.ts";
 import { type FolderFile, FolderFiles, nameIn, SOURCES_FILE, textOf } from "./folder_files.ts";
 import type { FileSentence } from "./sentences.ts";
@@ -29,8 +30,6 @@ export interface FolderUse {
 
 /** What a command uses of the folder. */
 export interface UsedFolder {
-  /** Absolute path of the folder without links. */
-  readonly path: string;
   /** `preamp.yaml`; null: it is not used. */
   readonly settings: { readonly text: string; readonly url: URL } | null;
   /** Text of `.env`; null: it is not used. */
@@ -81,7 +80,6 @@ export async function openFolder(io: Io, use: FolderUse): Promise<UsedFolder> {
   const candidates = new Set([...wanted, ...plans]);
   const ignored = [...candidates].filter((file) => !isUsed(file) || file === own && settings === null);
   return {
-    path: files.path,
     settings: settings && { text: textOf(settings), url: settings.url },
     variables: isUsed(variables) ? textOf(variables) : null,
     sources: isUsed(sources)
@@ -145,10 +143,11 @@ export async function decidedFolders(io: Io): Promise<DecidedFolder[]> {
   return await Promise.all(records.map(async ({ folder, decided_at }) => {
     const files = await FolderFiles.open(fileUrl(`${folder}/`), home);
     const trust = await Trust.open(files, home);
-    const [trusted = [], untrusted = []] = [true, false].map(async (wanted) =>
-      (await files.all()).filter((file) => trust.isTrusted(file) === wanted).map(({ name }) => name)
+    const all = await files.all();
+    const [trusted = [], untrusted = []] = [true, false].map((wanted) =>
+      all.filter((file) => trust.isTrusted(file) === wanted).map(({ name }) => name)
     );
-    return { folder, decided_at, trusted: await trusted, untrusted: await untrusted };
+    return { folder, decided_at, trusted, untrusted };
   }));
 }
 
@@ -255,18 +254,19 @@ class Trust {
     }
   }
 
-  /** Trusts all files of the folder as they are now. Resolves to them. @throws {UsageError} */
-  async trustAll(): Promise<FolderFile[]> {
+  /** Trusts all files of the folder as they are now. @throws {UsageError} */
+  async trustAll(): Promise<void> {
     const all = await this.#files.all();
     this.#record = decided(this.#record, all, true);
     if (all.length > 0) await this.#records.write(this.#record);
-    return all;
   }
 
   /** Trusts one file as it is now; null: it is not there any more. @throws {UsageError} */
   async trustOne(name: string, file: FolderFile | null): Promise<void> {
     const { [name]: _, ...trusted } = this.#record.trusted;
-    this.#record = { ...this.#record, trusted: file ? { ...trusted, [name]: file.digest } : trusted };
+    this.#record = file
+      ? { ...this.#record, decided_at: timestamp(Date.now()), trusted: { ...trusted, [name]: file.digest } }
+      : { ...this.#record, trusted };
     await this.#records.write(this.#record);
   }
 
@@ -293,7 +293,7 @@ function decided(record: TrustRecord, files: readonly FolderFile[], is_trusted: 
   const open = readable.filter(({ name, digest }) => !hasDigest(record.trusted, name, digest));
   const digestsOf = (files: readonly FolderFile[]) =>
     Object.fromEntries(files.map(({ name, digest }) => [name, digest]));
-  const decided_at = new Date(Date.now()).toISOString();
+  const decided_at = timestamp(Date.now());
   return is_trusted
     ? { ...record, decided_at, trusted: digestsOf(readable), refused: {} }
     : { ...record, decided_at, refused: digestsOf(open) };
@@ -325,12 +325,25 @@ async function questionText(
 /** Resolves to a paragraph for each file. `known`: digests of earlier states, for the word before a name. */
 async function filesText(files: readonly FolderFile[], io: Io, known: Digests): Promise<string> {
   const { sentencesOf } = await import("./sentences.ts");
-  const { bold, dim } = styleOf(io.err);
+  const { dim } = styleOf(io.err);
   const is_again = Object.keys(known).length > 0;
-  const word = (name: string) => is_again ? dim(Object.hasOwn(known, name) ? "changed: " : "new: ") : "";
-  const said = await sentencesOf(files, io);
-  const width = Math.max(30, io.err.columns() - 4);
-  return said.map(({ name, does }) =>
-    `  ${word(name)}${bold(name)}\n${wrapText(does, width).map((line) => `    ${line}\n`).join("")}`
-  ).join("");
+  const isKnown = (name: string) => Object.hasOwn(known, name);
+  return sentencesText(await sentencesOf(files, io), io.err, ({ names }) => {
+    return is_again ? dim(names.some(isKnown) ? "changed: " : "new: ") : "";
+  });
+}
+
+/** Returns a paragraph for each sentence; `wordOf` returns what is before its name. */
+export function sentencesText(
+  sentences: readonly FileSentence[],
+  output: Output,
+  wordOf: (sentence: FileSentence) => string = () => "",
+): string {
+  const { bold } = styleOf(output);
+  const width = Math.max(30, output.columns() - 4);
+  const paragraph = (sentence: FileSentence) => {
+    const lines = wrapText(sentence.does, width).map((line) => `    ${line}\n`);
+    return `  ${wordOf(sentence)}${bold(sentence.name)}\n${lines.join("")}`;
+  };
+  return sentences.map(paragraph).join("");
 }

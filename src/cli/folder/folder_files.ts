@@ -5,6 +5,7 @@
 import { isFolderPath } from "../../policy/setting_types.ts";
 import { sha256 } from "../../sdk/digest.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { isWithinFolder } from "../../sdk/paths.ts";
 import { LOCK_FILE, PLAN_ENDINGS } from "../../app/named_plans.ts";
 import { UsageError } from "../arguments.ts";
 import { filePath, locate } from "../paths.ts";
@@ -58,6 +59,7 @@ export class FolderFiles {
   /** Absolute path of the person's own files, which are not the folder's; null: unknown. */
   readonly #home: string | null;
   readonly #read = new Map<string, Promise<FolderFile | null>>();
+  #settings_data: Promise<JsonObject> | undefined;
 
   private constructor(url: URL, path: string, home: string | null) {
     this.url = url;
@@ -78,7 +80,7 @@ export class FolderFiles {
 
   /** Whether the folder is the person's own, whose files need no trust: `$PREAMP_HOME` or a part of it. */
   get is_home(): boolean {
-    return this.#home !== null && isWithin(this.path, this.#home);
+    return this.#home !== null && isWithinFolder(this.#home, this.path);
   }
 
   async settings(): Promise<FolderFile | null> {
@@ -95,7 +97,7 @@ export class FolderFiles {
 
   /** Returns the folder of plans that the settings name; without settings, or if they name none, `plans/`. */
   async plansFolder(settings: FolderFile | null): Promise<URL> {
-    const { plans } = await dataOf(settings);
+    const { plans } = await this.#dataOf(settings);
     return locate(typeof plans === "string" ? `${plans.replace(/\/+$/, "")}/` : PLANS_FOLDER, this.url);
   }
 
@@ -117,7 +119,7 @@ export class FolderFiles {
   /** Resolves to the files that `modules.inline` of the settings covers on this machine. */
   async inline(settings: FolderFile | null): Promise<FolderFile[]> {
     const files: FolderFile[] = [];
-    for (const entry of inlineFolders(await dataOf(settings))) {
+    for (const entry of inlineFolders(await this.#dataOf(settings))) {
       await this.#walk(locate(entry, this.url), files, new Set());
     }
     return files;
@@ -133,6 +135,11 @@ export class FolderFiles {
       this.plansFolder(settings).then((folder) => this.plans(folder)),
     ]);
     return [settings, ...inline, variables, sources, ...plans].filter((file) => file !== null);
+  }
+
+  /** Returns the settings as data, parsed once; empty for null. */
+  async #dataOf(settings: FolderFile | null): Promise<JsonObject> {
+    return settings === null ? {} : await (this.#settings_data ??= dataOf(settings));
   }
 
   async #walk(url: URL, files: FolderFile[], seen: Set<string>): Promise<void> {
@@ -162,7 +169,7 @@ export class FolderFiles {
     if (!info?.isFile) return null; // a pipe would never end; a folder `.env` is Python's
     const real = await Deno.realPath(url).catch(() => null);
     if (real === null) return null;
-    if (!this.is_home && this.#home !== null && isWithin(real, this.#home)) return null;
+    if (!this.is_home && this.#home !== null && isWithinFolder(this.#home, real)) return null;
     const name = nameIn(filePath(url), filePath(this.url));
     const bytes = info.size > MAX_BYTES ? null : await Deno.readFile(url).catch(() => null);
     return {
@@ -171,7 +178,7 @@ export class FolderFiles {
       url,
       bytes: kind === "inline" ? null : bytes,
       digest: bytes === null ? "" : sha256(bytes),
-      ...isWithin(real, this.path) ? {} : { leads_to: real },
+      ...isWithinFolder(this.path, real) ? {} : { leads_to: real },
     };
   }
 }
@@ -189,8 +196,7 @@ export function textOf({ name, bytes }: FolderFile): string {
 }
 
 /** Returns the settings as data; empty for those that cannot be read as such, which their use reports. */
-async function dataOf(settings: FolderFile | null): Promise<JsonObject> {
-  if (settings === null) return {};
+async function dataOf(settings: FolderFile): Promise<JsonObject> {
   try {
     const { parseDocument } = await import("../../plan/parse/parse.ts"); // not loaded by a server without settings
     return (await parseDocument(textOf(settings), { label: settings.name })).data;
@@ -213,10 +219,6 @@ async function namesIn(folder: URL): Promise<string[]> {
   } catch {
     return [];
   }
-}
-
-function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
 }
 
 /** Returns a path relative to a folder that it is in, else the path. */

@@ -31,7 +31,10 @@ export interface SentenceDeps {
 
 /** A file, or a group of files, and what it would do. */
 export interface FileSentence {
+  /** Name of the file, or of the group. */
   readonly name: string;
+  /** Names of the files. */
+  readonly names: readonly string[];
   readonly does: string;
 }
 
@@ -44,20 +47,25 @@ export async function sentencesOf(
   const inline = files.filter(({ kind }) => kind === "inline");
   const alone = files.filter(({ kind }) => kind !== "plans" && kind !== "inline");
   const listed = [...alone, ...plans.slice(0, MAX_LISTED)];
-  const own = await Promise.all(
-    listed.map(async (file) => ({ name: safe(file.name), does: await doesOf(file, deps) })),
-  );
-  const rest = plans.length - MAX_LISTED;
+  const rest = plans.slice(MAX_LISTED);
+  const sentence = (name: string, of: readonly FolderFile[], does: string): FileSentence => ({
+    name,
+    names: of.map(({ name }) => name),
+    does,
+  });
   return [
-    ...own,
-    ...rest > 0
-      ? [{ name: `${rest} more plans`, does: "preamp plan explain FILE says what each may touch" }]
+    ...await Promise.all(
+      listed.map(async (file) => sentence(safe(file.name), [file], await doesOf(file, deps))),
+    ),
+    ...rest.length > 0
+      ? [sentence(`${rest.length} more plans`, rest, "preamp plan explain FILE says what each may touch")]
       : [],
     ...inline.length > 0
-      ? [{
-        name: listText(inline.map(({ name }) => safe(name))),
-        does: "modules that run inside this program, with all rights of this user",
-      }]
+      ? [sentence(
+        listText(inline.map(({ name }) => safe(name))),
+        inline,
+        "modules that run inside this program, with all rights of this user",
+      )]
       : [],
   ];
 }
@@ -71,20 +79,20 @@ async function doesOf(file: FolderFile, deps: SentenceDeps): Promise<string> {
     return `${link}${errorMessage(error)}`;
   }
   try {
-    return link + await SENTENCES[file.kind](text, file, deps);
+    return link + await SENTENCES[file.kind](text, deps, file);
   } catch (error) {
     return `${link}is not valid: ${safe(errorMessage(error), 300)}`;
   }
 }
 
-type SentenceOf = (text: string, file: FolderFile, deps: SentenceDeps) => string | Promise<string>;
+type SentenceOf = (text: string, deps: SentenceDeps, file: FolderFile) => string | Promise<string>;
 
 const SENTENCES: Readonly<Record<FolderFile["kind"], SentenceOf>> = {
   settings: settingsSentence,
   inline: () => "a module that runs inside this program",
   variables: variablesSentence,
   sources: sourcesSentence,
-  plans: (text, { url }, { cwd, env }) =>
+  plans: (text, { cwd, env }, { url }) =>
     url.href.endsWith(`/${LOCK_FILE}`)
       ? "pins the modules of these plans"
       : planSentence(text, { base_url: url.href, workspace: filePath(cwd), env }).then((said) =>
@@ -165,7 +173,7 @@ function serverText(server: unknown): string {
   return `calls ${hostOfText(String(url))}`;
 }
 
-async function variablesSentence(text: string, _file: FolderFile, { env }: SentenceDeps): Promise<string> {
+async function variablesSentence(text: string, { env }: SentenceDeps): Promise<string> {
   const { variables, refused } = await parseVariables(text);
   const vendors = await providerVariables(createModuleTable());
   const addresses = new Set(vendors.flatMap(({ addresses }) => addresses));
