@@ -89,7 +89,12 @@ async function answerTo(
     const raw = await ask(model, current, reader, context, io, wire);
     io.signal.throwIfAborted(); // a package may end an aborted stream as if it were complete
     if (reader.raw_finish === "pause_turn" && count < MAX_CONTINUATIONS) continue;
-    return { ...reader.answer(), raw: { request: wire.body, response: raw ?? null } };
+    return {
+      ...reader.answer(),
+      get raw() { // needed for `raw: true` only
+        return { request: wire.body, response: raw ?? null };
+      },
+    };
   }
 }
 

@@ -7,7 +7,7 @@ import type { AssistantPart, CallSettings, Degradations } from "preamp/provider"
 import { type StatedError, statedError } from "./errors.ts";
 import type { Names } from "./names.ts";
 import { RefusedImages } from "./refused_images.ts";
-import { RefusedTools } from "./refused_tools.ts";
+import { REFUSED, RefusedTools } from "./refused_tools.ts";
 import type { Vendor } from "./vendor.ts";
 import { objectsIn } from "./wire/event_reader.ts";
 
@@ -70,8 +70,6 @@ const OUTPUT_LIMITS: readonly RegExp[] = [
   /max_tokens.{0,60}is too large.*\(\d+ > (\d+) - (\d+)\)/is, // vLLM
 ];
 const MIN_OUTPUT_TOKENS = 16;
-
-const REFUSED = "the server refused it for this model";
 
 /** A form of messages of Chat Completions that not every server takes. */
 interface Form {

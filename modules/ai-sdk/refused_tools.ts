@@ -22,7 +22,7 @@ const MAX_DESCRIPTION = 1000;
 /** Maximum characters of the server's words in a warning. */
 const MAX_REASON_CHARS = 300;
 
-const REFUSED = "the server refused it for this model";
+export const REFUSED = "the server refused it for this model";
 
 /** The tools that servers refused in one session. */
 export class RefusedTools {

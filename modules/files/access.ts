@@ -86,22 +86,11 @@ export class FileAccess {
    * @throws {FileError} when it is outside of the grant, a folder, or no regular file.
    */
   async writable(path: string): Promise<{ path: string; info: Deno.FileInfo | null }> {
-    const wanted = this.#absolute(path);
-    const missing: string[] = [];
-    for (let at = wanted;;) {
-      const real = await this.#followed("write", at, path);
-      if (real !== null) {
-        const target = missing.length === 0 ? real : normalizePath([real, ...missing].join("/"));
-        this.#require("write", target, path);
-        const info = missing.length === 0 ? await Deno.lstat(target) : null;
-        if (info && !info.isFile) throw new FileError(`${path} is ${kindOf(info)}, not a file`);
-        return { path: target, info };
-      }
-      const parent = parentFolder(at);
-      if (parent === at) throw new FileError(`${path} cannot be reached`);
-      missing.unshift(at.slice(parent === "/" ? 1 : parent.length + 1));
-      at = parent;
-    }
+    const { target, exists } = await this.#target("write", path);
+    this.#require("write", target, path);
+    const info = exists ? await Deno.lstat(target) : null;
+    if (info && !info.isFile) throw new FileError(`${path} is ${kindOf(info)}, not a file`);
+    return { path: target, info };
   }
 
   /**
@@ -110,15 +99,7 @@ export class FileAccess {
    * @throws {FileError} when it cannot be reached.
    */
   async realPath(path: string): Promise<string> {
-    const missing: string[] = [];
-    for (let at = this.#absolute(path);;) {
-      const real = await this.#followed("read", at, path);
-      if (real !== null) return normalizePath([real, ...missing].join("/"));
-      const parent = parentFolder(at);
-      if (parent === at) throw new FileError(`${path} cannot be reached`);
-      missing.unshift(at.slice(parent === "/" ? 1 : parent.length + 1));
-      at = parent;
-    }
+    return (await this.#target("read", path)).target;
   }
 
   /**
@@ -254,6 +235,21 @@ export class FileAccess {
     }
     this.#require(permission, real, path);
     return { path: real, info: await Deno.lstat(real) };
+  }
+
+  /** Resolves to a path with the links in its existing parts followed. @throws {FileError} */
+  async #target(permission: keyof FileGrant, path: string): Promise<{ target: string; exists: boolean }> {
+    const missing: string[] = [];
+    for (let at = this.#absolute(path);;) {
+      const real = await this.#followed(permission, at, path);
+      if (real !== null) {
+        return { target: normalizePath([real, ...missing].join("/")), exists: missing.length === 0 };
+      }
+      const parent = parentFolder(at);
+      if (parent === at) throw new FileError(`${path} cannot be reached`);
+      missing.unshift(at.slice(parent === "/" ? 1 : parent.length + 1));
+      at = parent;
+    }
   }
 
   /** Resolves to a path with its links followed; null if it does not exist. @throws {FileError} */

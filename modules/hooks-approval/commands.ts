@@ -1,7 +1,7 @@
 /** Finds every command that a tool call may run: those of its shell text, and those that they start. */
 import type { JsonObject } from "preamp/base";
 import { effectsOf } from "./effects.ts";
-import { type FoundCommand, programOf } from "./rules.ts";
+import { type FoundCommand, isAssignment, programOf } from "./rules.ts";
 import { literal, MAX_COMMAND_CHARS, readShell, type ShellCommand, type Word } from "../shell/commands.ts";
 
 const UNKNOWN: readonly FoundCommand[] = [null];
@@ -109,7 +109,7 @@ function startedBy({ words, input }: ShellCommand, depth: number): readonly Foun
   const wrapper = WRAPPERS[name]!;
   const start = startOf(words, wrapper);
   if (start === null) return UNKNOWN;
-  const assigned = words.slice(1, start).filter(({ text }) => isAssignment(text)).map((word) => [word]);
+  const assigned = words.slice(1, start).filter(isAssignment).map((word) => [word]);
   const rest = words.slice(start);
   if (rest.length === 0) return assigned;
   if (wrapper.adds) rest.push({ text: null, splits: true });
@@ -129,7 +129,7 @@ function startOf(
       at++;
       break;
     }
-    if (assigns && (isAssignment(text) || text === "-")) continue; // env - is env -i
+    if (assigns && (isAssignment(words[at]!) || text === "-")) continue; // env - is env -i
     if (!text.startsWith("-") || text === "-") break;
     if (/^--s(?:p[a-z-]*)?=/.test(text)) return null; // --split-string of env, or its beginning
     if (/^--[a-z-]+=/.test(text)) continue;
@@ -182,8 +182,4 @@ function startedByFind(words: readonly Word[], depth: number): readonly FoundCom
     at = end;
   }
   return found;
-}
-
-function isAssignment(text: string | null): boolean {
-  return text !== null && /^[A-Za-z_]\w*\+?=/.test(text);
 }

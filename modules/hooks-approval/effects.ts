@@ -3,7 +3,7 @@
  * the shell evaluates again. A file that is written is found like a redirection, and a variable that is set
  * like an assignment; what may run anything is a command that is not known.
  */
-import type { FoundCommand } from "./rules.ts";
+import { type FoundCommand, isAssignment } from "./rules.ts";
 import { literal, type Word } from "../shell/commands.ts";
 
 const UNKNOWN: readonly FoundCommand[] = [null];
@@ -128,14 +128,10 @@ function written(file: Word): FoundCommand {
 function effectsOfOptions(options: ProgramOptions, words: readonly Word[]): readonly FoundCommand[] {
   const { written_operand, written_after, whole = false, bare = false } = options;
   const listOf = (text = "") => text.split(" ").filter((option) => option !== "");
-  const [writes, changes, runs, valued] = [options.writes, options.changes, options.runs, options.valued].map(
-    listOf,
-  ) as [
-    string[],
-    string[],
-    string[],
-    string[],
-  ];
+  const writes = listOf(options.writes);
+  const changes = listOf(options.changes);
+  const runs = listOf(options.runs);
+  const valued = listOf(options.valued);
   const found: FoundCommand[] = [];
   const operands: Word[] = [];
   for (let at = 0; at < words.length; at++) {
@@ -289,7 +285,7 @@ const setsVariables: BuiltinEffects = (words) => [
 const declares: BuiltinEffects = (words) => [
   ...words.some(({ text }) => /^[-+]\w*[in]/.test(text ?? "")) ? UNKNOWN : [], // -i evaluates, -n refers
   ...evaluatesIndexes(words),
-  ...words.filter(({ text }) => /^[A-Za-z_]\w*\+?=/.test(text ?? "")).map((word) => [word]),
+  ...words.filter(isAssignment).map((word) => [word]),
 ];
 
 const hasOption = (letters: string, otherwise: BuiltinEffects = () => []): BuiltinEffects => (words) =>

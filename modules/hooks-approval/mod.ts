@@ -19,6 +19,8 @@ import {
   judge,
   type Judgement,
   type Matcher,
+  PATH_FIELDS,
+  REST,
   type RuleAction,
   type WrittenRule as WrittenMatcher,
 } from "./rules.ts";
@@ -35,9 +37,6 @@ interface Rule extends Matcher, Omit<WrittenRule, keyof WrittenMatcher> {
   /** The rule's globs as written. */
   readonly text: string;
 }
-
-/** The last glob of an `argv` that matches any further words. */
-const REST = "**";
 
 type Preset = "read-only" | "ask-writes" | "ask-all";
 
@@ -206,8 +205,6 @@ function compileRule({ tool, argv, input, action, ...rule }: WrittenRule): Rule 
   const fields = Object.entries(input ?? {}).map(([field, glob]) => `${field}=${glob}`);
   return { ...rule, ...compileMatcher(written), text: [tool, ...argv ?? [], ...fields].join(" ") };
 }
-
-const PATH_FIELDS: readonly string[] = ["path", "file_path"];
 
 /** Resolves to the names of the files that the paths of an input lead to; null where no module knows them. */
 async function realPathsOf(coordinator: Coordinator, input: JsonObject): Promise<string[][] | null> {

@@ -29,7 +29,7 @@ export interface Matcher {
 }
 
 /** The last glob of an `argv` that matches any further words. */
-const REST = "**";
+export const REST = "**";
 
 export function compileMatcher({ tool, argv, input = {}, action }: WrittenRule): Matcher {
   const rest = argv?.at(-1) === REST;
@@ -144,8 +144,8 @@ function mayMatch({ globs, rest }: Argv, words: readonly Word[]): boolean {
   return next[0] === 1;
 }
 
-/** Other names of a field, which tools accept too. */
-const ALIASES: Readonly<Record<string, string>> = { path: "file_path", file_path: "path" };
+/** The fields of an input that name a file; tools accept one for the other. */
+export const PATH_FIELDS: readonly string[] = ["path", "file_path"];
 
 /**
  * Returns whether a field of the input matches. To allow, the tool must declare the field, no other field may
@@ -159,17 +159,22 @@ function fits(
   field: string,
   facts: CallFacts | null,
 ): boolean {
-  const alias = ALIASES[field];
-  const names = [field, ...alias === undefined ? [] : [alias]].filter((name) => Object.hasOwn(input, name));
+  const is_path = PATH_FIELDS.includes(field);
+  const names = (is_path ? PATH_FIELDS : [field]).filter((name) => Object.hasOwn(input, name));
   const values = names.map((name) => textOf(input[name]));
   if (facts === null) return values.some(glob);
-  if (alias !== undefined && !(facts.real_paths ?? []).every((forms) => forms.some(glob))) return false;
+  if (is_path && !(facts.real_paths ?? []).every((forms) => forms.some(glob))) return false;
   return names.some((name) => facts.declares(name)) &&
     values.every((value) => glob(value) && !/(?:^|[\\/])\.\.(?:[\\/]|$)/.test(value));
 }
 
 function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(isObject(value) ? { ...value } : value) ?? "";
+}
+
+/** Returns whether a word sets a variable, as in `NAME=value`. */
+export function isAssignment({ text }: Word): boolean {
+  return text !== null && /^[A-Za-z_]\w*\+?=/.test(text);
 }
 
 /** Returns a program's name without its folder: a rule against `rm` also applies to `/bin/rm`. */

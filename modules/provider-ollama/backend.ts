@@ -24,7 +24,8 @@ import {
   readEvents,
   type WireRequest,
 } from "preamp/provider";
-import { countOf } from "../ai-sdk/wire/event_reader.ts";
+import { parsed } from "../ai-sdk/names.ts";
+import { countOf, objectsIn } from "../ai-sdk/wire/event_reader.ts";
 import { hasImages, RefusedImages } from "../ai-sdk/refused_images.ts";
 import { type RequestSettings, toRequest } from "./request.ts";
 
@@ -71,9 +72,10 @@ export function createBackend(server: ServerAddress, settings: RequestSettings):
     described.add(model);
     if (capabilities.length > 0 && !capabilities.includes("vision")) images.addModel(model);
   };
-  const withoutRefused = (call: CallSettings): WireRequest => {
+  const withoutRefused = (request: WireRequest, call: CallSettings): WireRequest => {
     const degradations = new Degradations();
-    return { ...toRequest(images.without(call, degradations), settings, degradations), context: call };
+    const allowed = images.without(call, degradations);
+    return allowed === call ? request : { ...toRequest(allowed, settings, degradations), context: call };
   };
   return {
     toRequest: (call) => ({ ...toRequest(call, settings), context: call }),
@@ -82,7 +84,7 @@ export function createBackend(server: ServerAddress, settings: RequestSettings):
       if (!hasImages(call)) return await sendThinking(request, io);
       await learnVision(call.model, io);
       const sendRefused = async () => {
-        const current = withoutRefused(call);
+        const current = withoutRefused(request, call);
         const answer = await sendThinking(current, io);
         return { ...answer, degradation: answer.degradation ?? current.degradation };
       };
@@ -120,7 +122,7 @@ async function send(server: ServerAddress, request: WireRequest, io: CallIo): Pr
       const { thinking, content, tool_calls } = isObject(object.message) ? object.message : {};
       addText("thinking", thinking);
       addText("text", content);
-      for (const call of Array.isArray(tool_calls) ? tool_calls : []) if (isObject(call)) addCall(call);
+      for (const call of objectsIn(tool_calls)) addCall(call);
       if (object.done !== true) continue;
       last = object; // it has the counters, and nothing follows that matters
       break;
@@ -158,9 +160,7 @@ function usageOf({ prompt_eval_count: sent, eval_count: answered }: JsonObject):
 
 async function listModels(server: ServerAddress, io: CallIo): Promise<ListedModel[]> {
   const { models } = await json(server, "/api/tags", undefined, io);
-  const names = (Array.isArray(models) ? models : []).flatMap((model: unknown) =>
-    isObject(model) && typeof model.name === "string" ? model.name : []
-  );
+  const names = objectsIn(models).flatMap(({ name }) => typeof name === "string" ? name : []);
   const listed: ListedModel[] = [];
   for (let at = 0; at < names.length; at += PARALLEL_DETAILS) {
     const some = names.slice(at, at + PARALLEL_DETAILS);
@@ -238,8 +238,8 @@ async function* objectsOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncG
 }
 
 function lineOf(line: string): JsonObject {
-  const object = parse(line);
-  if (object) return object;
+  const object = parsed(line);
+  if (isObject(object)) return object;
   const message = `Cannot read the response of Ollama: a line is not a JSON object: ${line.slice(0, 80)}`;
   throw new LLMError("StreamError", message);
 }
@@ -282,7 +282,8 @@ function serverError(status: number, body: string, headers?: Headers): LLMError 
 function messageIn(body: string): string {
   let message = body.trim();
   for (let depth = 0; depth < 3; depth++) {
-    const error = parse(message)?.error;
+    const object = parsed(message);
+    const error = isObject(object) ? object.error : undefined;
     if (typeof error === "string") message = error;
     else if (isObject(error) && typeof error.message === "string") {
       const { message: text, type, n_prompt_tokens, n_ctx } = error;
@@ -292,16 +293,6 @@ function messageIn(body: string): string {
     } else break;
   }
   return message || "the server answered with an error that has no message";
-}
-
-/** Returns the object in a text; undefined for any other text. */
-function parse(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined; // not JSON
-  }
 }
 
 /** The server could not read the call that the model wrote. */

@@ -1,5 +1,6 @@
 /** The tools `edit` and `write`: change parts of a file, or all of it. */
 import { FileError } from "../files/access.ts";
+import { counted } from "../files/find.ts";
 import { changesBetween } from "../files/line_changes.ts";
 import {
   bytesOf,
@@ -257,11 +258,10 @@ export async function planWrite(
   const old = target.info === null ? null : await readText(access, path);
   if (old) await known.checkKnown(target.path, old.bytes, path);
   const after = old ? await rewritten(old.file, content) : newTextFile(content);
-  const lines = after.lines.length - (after.lines.at(-1) === "" ? 1 : 0);
   const format = old ? formatOf(after) : "";
-  const counted = `${lines} ${lines === 1 ? "line" : "lines"}${format && `; ${format}`}`;
+  const size = counted(wholeLines(after).length, "line");
   const shown = await doneTo(
-    `${old ? "Replaced" : "Created"} ${name} (${counted})`,
+    `${old ? "Replaced" : "Created"} ${name} (${size}${format && `; ${format}`})`,
     old?.file.lines,
     after.lines,
   );

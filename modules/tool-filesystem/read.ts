@@ -104,7 +104,7 @@ async function readFile(
   const { file, checked } = await access.open(path);
   try {
     const head = await readUpTo(file, MAX_EDITED_BYTES);
-    if (imageBlock(head.bytes.subarray(0, 12))) return await imageOf(access, path, checked, known);
+    if (imageBlock(head.bytes.subarray(0, 12))) return await imageOf(path, head.bytes, checked, known);
     const decoded = await decodeText(head.bytes, !head.isWhole);
     if (decoded === null) throw notText(path, Math.max(checked.info.size, head.bytes.length));
     const { text, encoding: { name } } = decoded;
@@ -205,19 +205,18 @@ class LineWindow {
 }
 
 async function imageOf(
-  access: FileAccess,
   path: string,
+  bytes: Uint8Array,
   { info, path: real }: CheckedFile,
   known: KnownFiles,
 ): Promise<ToolResult> {
-  if (info.size > MAX_IMAGE_BYTES) {
+  if (bytes.length > MAX_IMAGE_BYTES) {
+    const size = Math.max(info.size, bytes.length);
     throw new FileError(
-      `${path} is an image of ${info.size} bytes; at most ${MAX_IMAGE_BYTES} can be shown: make it smaller`,
+      `${path} is an image of ${size} bytes; at most ${MAX_IMAGE_BYTES} can be shown: make it smaller`,
     );
   }
-  const { bytes } = await access.read(path, MAX_IMAGE_BYTES);
-  const image = imageBlock(bytes);
-  if (!image) throw new FileError(`${path} changed while it was read`);
+  const image = imageBlock(bytes)!; // its type was read
   await known.add(real, bytes);
   const output = `${path}: ${image.source.media_type}, ${bytes.length} bytes`;
   return ToolResult({ output, content: [{ type: "text", text: output }, image] });

@@ -135,14 +135,14 @@ const RESULTS: Readonly<Record<string, ReadResult>> = {
   "server/discover": discovered,
   "tools/list": (result, notes) => listed("tools", "tool", result, notes, toolOf),
   "resources/list": (result, notes) =>
-    listed("resources", "resource", result, notes, (item) => entryOf(item, "uri", ["mimeType"])),
+    listed("resources", "resource", result, notes, (item) => entryOf(item, "uri")),
   "resources/templates/list": (result, notes) =>
     listed(
       "resourceTemplates",
       "template",
       result,
       notes,
-      (item) => entryOf(item, "uriTemplate", ["mimeType"]),
+      (item) => entryOf(item, "uriTemplate"),
     ),
   "prompts/list": (result, notes) => listed("prompts", "prompt", result, notes, promptOf),
   "tools/call": called,
@@ -289,11 +289,11 @@ function withLists(schema: JsonObject, note: (fact: string) => void): JsonObject
 }
 
 /** Returns what a list needs of a resource or template. */
-function entryOf(item: JsonObject, key: string, more: readonly string[]): JsonObject {
+function entryOf(item: JsonObject, key: string): JsonObject {
   const address = item[key];
   if (typeof address !== "string" || address === "") throw new LeftOut(`it has no ${key}`);
   const name = lineOf(item.name) ?? address.slice(0, MAX_LINE_CHARS);
-  return { [key]: address, name, ...textFields(item, ["title", "description", ...more]) };
+  return { [key]: address, name, ...textFields(item, ["title", "description", "mimeType"]) };
 }
 
 function promptOf(item: JsonObject, note: (fact: string) => void): JsonObject {
@@ -388,7 +388,7 @@ function blockOf(raw: unknown): JsonObject {
     }
     case "resource_link":
       if (typeof uri !== "string") return unreadable(type, "without uri");
-      return { type, ...entryOf(raw, "uri", ["mimeType"]) };
+      return { type, ...entryOf(raw, "uri") };
   }
   if (typeof text === "string") return { type: "text", text };
   if (type === "text") return { type, text: text === undefined || text === null ? "" : textOf(text) };

@@ -1,4 +1,5 @@
 /** Reads the text of files that were found; of most synchronously, as they are small, and match nothing. */
+import { isSameFile } from "../files/access.ts";
 import { decodeText } from "../files/encoding.ts";
 
 /** The text of a file; or why it is not searched. */
@@ -34,7 +35,7 @@ export function checkedTextOf(path: string, maxBytes: number): FileText | Promis
   try {
     using file = Deno.openSync(path);
     const [opened, now] = [file.statSync(), Deno.lstatSync(path)];
-    const isSame = opened.dev === now.dev && opened.ino === now.ino && Deno.realPathSync(path) === path;
+    const isSame = isSameFile(opened, now) && Deno.realPathSync(path) === path;
     return isSame ? textIn(file, maxBytes) : UNREADABLE;
   } catch {
     return UNREADABLE;

@@ -4,7 +4,6 @@
  */
 import type { Policy } from "../policy/policy.ts";
 import { processRedactor, Redactor } from "../policy/redact.ts";
-import { vendorKeys } from "../policy/vendor_keys.ts";
 import { newId } from "../sdk/ids.ts";
 import { RunService } from "../runs/service.ts";
 import type { HostClock } from "../kernel/host.ts";
@@ -59,7 +58,7 @@ const loadFiles = async () => (await import("./changed_files.ts")).changedFiles;
 export function createServices(
   { policy, modules, basePath, clock, store, env, secrets, metrics, tracing, ...rest }: ServiceDeps,
 ): Services {
-  const redactor = secrets instanceof Redactor ? secrets : processRedactor([...secrets, ...vendorKeys(env)]);
+  const redactor = secrets instanceof Redactor ? secrets : processRedactor(secrets, env);
   const log: ServiceDeps["log"] = (level, event, facts) =>
     rest.log(level, event, redactor.redactValues(facts));
   const loading = new LazyLoader({ cache_dir: rest.home && new URL("cache/", rest.home) });

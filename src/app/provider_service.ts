@@ -1,10 +1,10 @@
 /** The providers that a plan can name: their keys, default models, and the models of the account. */
-import { expandConfig } from "./plan_configs.ts";
+import { defaultVariables, expandConfig } from "./plan_configs.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { SandboxCoordinator } from "./validation/contract_check.ts";
 import { classifyMountReturn } from "../kernel/mounting/mount_diagnosis.ts";
 import { providerNames } from "../plan/model_choice.ts";
-import { ENDPOINT_KEYS } from "../plan/endpoints.ts";
+import { isEndpoint } from "../plan/endpoints.ts";
 import { Redactor } from "../policy/redact.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { explainedMessage, providerErrorCode, toLLMError } from "../sdk/llm_errors.ts";
@@ -76,16 +76,12 @@ export interface ProviderVariables {
 export async function providerVariables(modules: ModuleTable): Promise<ProviderVariables[]> {
   return await Promise.all(
     providerNames(modules.ids).map(async (provider) => {
-      const { module } = await modules.module(`provider-${provider}`);
-      const properties = isObject(module?.config_schema) ? module.config_schema.properties : {};
-      const fields = Object.entries(isObject(properties) ? properties : {});
+      const id = `provider-${provider}`;
+      const { module } = await modules.module(id);
+      const all = defaultVariables({}, module?.config_schema ?? {});
       const variablesOf = (is_address: boolean) =>
-        fields.flatMap(([key, field]) =>
-          (ENDPOINT_KEYS as readonly string[]).includes(key) === is_address && isObject(field) &&
-            Array.isArray(field.env_vars)
-            ? field.env_vars.filter((name) => typeof name === "string")
-            : []
-        );
+        all.filter(([setting]) => isEndpoint({ module: id, type: "provider" }, setting) === is_address)
+          .flatMap(([, names]) => names);
       return { provider, keys: variablesOf(false), addresses: variablesOf(true) };
     }),
   );

@@ -7,7 +7,6 @@
  * of the host, and the log goes to the console. See src/docs/deploy.md#deno-deploy.
  */
 import { processRedactor } from "../policy/redact.ts";
-import { vendorKeys } from "../policy/vendor_keys.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import { NamedPlans } from "../app/named_plans.ts";
 import { createRuntime } from "../app/runtime.ts";
@@ -57,7 +56,7 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
   } catch (error) {
     return unusable(output, error);
   }
-  const secrets = processRedactor([...settings.api_keys, ...vendorKeys(io.env)]);
+  const secrets = processRedactor(settings.api_keys, io.env);
   const log = createLog("json", output, secrets);
   logStrayOutput(log);
   logSettings(settings, log);

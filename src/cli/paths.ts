@@ -1,5 +1,4 @@
 /** Paths of the command line as URLs, the files they name, and the folders of settings. */
-import { addressHint } from "../plan/source/source.ts";
 import { didYouMean } from "../sdk/findings.ts";
 import { readVariable } from "../process/environment.ts";
 import { errorMessage } from "../sdk/errors.ts";
@@ -49,6 +48,7 @@ async function readNamed(url: URL, name: string): Promise<string> {
   const text = await readOptional(url, name);
   if (text !== undefined) return text;
   const meant = await similarName(url);
+  const { addressHint } = await import("../plan/source/source.ts"); // loaded for this error only
   const advice = meant !== undefined
     ? `; did you mean ${JSON.stringify(name.replace(/[^/\\]*$/, meant))}?`
     : addressHint(name) === undefined

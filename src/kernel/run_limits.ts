@@ -140,7 +140,7 @@ export class RunLimitGuard {
     if (this.#answered + this.#pending >= this.#max.iterations) {
       throw this.#reached("max_iterations", `${limits.max_iterations} model calls were answered`);
     }
-    if (this.calls_left === 0 && this.#kept_calls > 0) {
+    if (this.#kept_calls > 0 && this.calls_left === 0) {
       throw this.#reached(
         "max_iterations",
         "the last model call is that of the session which started this one",

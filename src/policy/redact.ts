@@ -19,6 +19,7 @@ import {
   SCALAR_BYTES,
 } from "../sdk/json.ts";
 import { createPartialSecretFilter, formsOf } from "./secret_texts.ts";
+import { vendorKeys } from "./vendor_keys.ts";
 
 /** A reference to a variable, without a default: it names a secret and has none. */
 const REFERENCE = /^\$\{[A-Za-z_][A-Za-z0-9_-]*\}$/;
@@ -80,11 +81,16 @@ const OWN_FIELDS = eventsWith("own_fields");
 const MAX_RUN_SECRETS = 1_000;
 
 /**
- * Creates the redactor of a process. It knows these secrets and those of the latest runs, which have a
- * child each.
+ * Creates the redactor of a process. It knows these secrets, the keys of vendors that are set, and the
+ * secrets of the latest runs, which have a child each.
+ *
+ * @param env Returns a variable.
  */
-export function processRedactor(secrets: Iterable<string>): Redactor {
-  return new Redactor(secrets, { max_values: MAX_RUN_SECRETS });
+export function processRedactor(
+  secrets: Iterable<string>,
+  env: (name: string) => string | undefined,
+): Redactor {
+  return new Redactor([...secrets, ...vendorKeys(env)], { max_values: MAX_RUN_SECRETS });
 }
 
 /** Number of the last list that was created. */

@@ -4,11 +4,16 @@
  */
 import { PreampError } from "./errors.ts";
 import { isObject } from "./json.ts";
-import { describe } from "./value_path.ts";
+import { describe, describeKind } from "./value_path.ts";
 
 /** Returns the error of a factory: `Cannot make a <model>: <field> <rule>: received <value>`. */
 export function fieldError(model: string, field: string, rule: string, value: unknown): TypeError {
   return new TypeError(`Cannot make a ${model}: ${field} ${rule}: received ${describe(value)}`);
+}
+
+/** Returns {@link fieldError} with the kind of the value only, because the value is content. */
+export function kindError(model: string, field: string, rule: string, value: unknown): TypeError {
+  return new TypeError(`Cannot make a ${model}: ${field} ${rule}: received ${describeKind(value)}`);
 }
 
 /** Throws unless a field is a non-empty string. */

@@ -90,6 +90,9 @@ export function didYouMean(name: string, known: Iterable<string>): string | unde
   return best;
 }
 
+/** Maximum names of {@link nearestNames}. */
+const MAX_NAMES = 3;
+
 /** Least share of common words of two names that are near each other. */
 const MIN_COMMON = 0.5;
 
@@ -97,7 +100,7 @@ const MIN_COMMON = 0.5;
  * Returns the known names near another one, the nearest first: those within {@link MAX_DISTANCE} edits, and
  * those that share at least half of their words, such as `read` and `read_file`.
  */
-export function nearestNames(name: string, known: Iterable<string>, max_names = 3): string[] {
+export function nearestNames(name: string, known: Iterable<string>): string[] {
   const words = wordsOf(name);
   const scored = [...known].map((candidate) => {
     const other = wordsOf(candidate);
@@ -108,7 +111,7 @@ export function nearestNames(name: string, known: Iterable<string>, max_names = 
     return { candidate, score: Math.max(share, is_near ? 0.9 : 0) };
   });
   return scored.filter(({ score }) => score >= MIN_COMMON).sort((a, b) => b.score - a.score)
-    .slice(0, max_names).map(({ candidate }) => candidate);
+    .slice(0, MAX_NAMES).map(({ candidate }) => candidate);
 }
 
 /** Returns the words of a name, in lower case. */

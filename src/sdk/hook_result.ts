@@ -1,5 +1,5 @@
 /** Results of handlers: the type, its factory, and the lenient parser of what a handler returned. */
-import { fieldError, requireOneOf } from "./checks.ts";
+import { fieldError, kindError, requireOneOf } from "./checks.ts";
 import { readField } from "./errors.ts";
 import { isObject, type JsonObject, toPlain } from "./json.ts";
 import { fieldsOf, unknownFields } from "./returned_fields.ts";
@@ -196,7 +196,7 @@ const CLOSED_WORDS: readonly (readonly [string, readonly string[]])[] = [
  */
 function readInjections(value: unknown): Required<ContextInjection>[] {
   const fail = (field: string, rule: string, received: unknown) => {
-    throw new TypeError(`Cannot make a HookResult: ${field} ${rule}: received ${describeKind(received)}`);
+    throw kindError("HookResult", field, rule, received);
   };
   if (!Array.isArray(value)) return fail("context_injections", "must be a list", value);
   return value.map((item, index) => {

@@ -34,7 +34,7 @@ export function imageFromBase64(text: string, stated = ""): ImageBlock | undefin
 export const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
 /** Returns the media type of a PNG, JPEG, GIF or WebP image by its first bytes; undefined for other bytes. */
-export function imageType(bytes: Uint8Array): string | undefined {
+function imageType(bytes: Uint8Array): string | undefined {
   const text = String.fromCharCode(...bytes.subarray(0, 12));
   if (text.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
   if (text.startsWith("\xff\xd8\xff")) return "image/jpeg";

@@ -3,12 +3,12 @@
  * log see a text in the place of each image; the images themselves are beside it, and are put back for the
  * model.
  */
+import { kindError } from "./checks.ts";
 import type { ImageBlock } from "./content_blocks.ts";
 import { BASE64 } from "./images.ts";
 import { isObject, jsonEqual, type JsonObject, toFrozen } from "./json.ts";
 import { isArray } from "./primordials.ts";
 import type { TextBlock } from "./content_blocks.ts";
-import { describeKind } from "./value_path.ts";
 
 /** A block of a tool's result. */
 export type ResultBlock = TextBlock | ImageBlock;
@@ -26,36 +26,36 @@ const MEDIA_TYPE = /^image\/[a-z0-9][a-z0-9.+-]*$/;
  */
 export function readResultContent(value: unknown): ResultBlock[] | undefined {
   if (value === undefined || value === null) return undefined;
-  if (!isArray(value)) throw contentError("content", "must be a list of blocks", value);
+  if (!isArray(value)) throw kindError("ToolResult", "content", "must be a list of blocks", value);
   if (value.length === 0) return undefined;
   return toFrozen(value.map(readBlock)) as unknown as ResultBlock[]; // read block by block
 }
 
 function readBlock(block: unknown, index: number): ResultBlock {
   const at = `content[${index}]`;
-  if (!isObject(block)) throw contentError(at, "must be a block {type: …}", block);
+  if (!isObject(block)) throw kindError("ToolResult", at, "must be a block {type: …}", block);
   const { type, text, source } = block;
   if (type === "text") {
-    if (typeof text !== "string") throw contentError(`${at}.text`, "must be text", text);
+    if (typeof text !== "string") throw kindError("ToolResult", `${at}.text`, "must be text", text);
     return { type, text };
   }
-  if (type !== "image") throw contentError(`${at}.type`, "must be text or image", type);
+  if (type !== "image") throw kindError("ToolResult", `${at}.type`, "must be text or image", type);
   if (!isObject(source) || source.type !== "base64") {
-    throw contentError(`${at}.source`, "must be {type: base64, media_type, data}", source);
+    throw kindError("ToolResult", `${at}.source`, "must be {type: base64, media_type, data}", source);
   }
   const { media_type, data } = source;
   if (typeof media_type !== "string" || !MEDIA_TYPE.test(media_type)) {
-    throw contentError(`${at}.source.media_type`, "must be that of an image, such as image/png", media_type);
+    throw kindError(
+      "ToolResult",
+      `${at}.source.media_type`,
+      "must be that of an image, such as image/png",
+      media_type,
+    );
   }
   if (typeof data !== "string" || data.length % 4 !== 0 || !BASE64.test(data)) {
-    throw contentError(`${at}.source.data`, "must be base64", data);
+    throw kindError("ToolResult", `${at}.source.data`, "must be base64", data);
   }
   return { type, source: { type: "base64", media_type, data } };
-}
-
-/** Returns the error of a field; it names the kind of a value only, because the value is content. */
-function contentError(field: string, rule: string, value: unknown): TypeError {
-  return new TypeError(`Cannot make a ToolResult: ${field} ${rule}: received ${describeKind(value)}`);
 }
 
 /**

@@ -66,7 +66,6 @@ export class RequestContext {
   readonly method: string;
   /** False for a request that a program made itself, without a socket. */
   readonly over_connection: boolean;
-  readonly connection: ConnectionInfo | undefined;
   /** Who sent the request. */
   readonly client: Client;
   /** Path of the route, such as `/v1/runs/{id}`; null for a path without a route. */
@@ -89,7 +88,6 @@ export class RequestContext {
     this.started = server.clock.monotonic();
     this.request = request;
     this.method = method;
-    this.connection = connection;
     this.over_connection = connection?.remoteAddr !== undefined;
     this.client = server.proxies.clientOf(addressOf(connection), request.headers);
     this.body = server.body;

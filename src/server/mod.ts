@@ -21,7 +21,6 @@ import { type Policy, policyFor } from "../policy/policy.ts";
 import { defaultPolicy } from "../policy/settings.ts";
 import { readVariable } from "../process/environment.ts";
 import { processRedactor, Redactor } from "../policy/redact.ts";
-import { vendorKeys } from "../policy/vendor_keys.ts";
 import type { Caller } from "../runs/types.ts";
 import { LIBRARY, type LibraryRequest, type LibraryRun, startRun } from "./library_run.ts";
 import { Metrics } from "../telemetry/metrics.ts";
@@ -112,7 +111,7 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
   const policy = config.policy ?? defaultPolicy();
   const basePath = checkBasePath(config.basePath ?? "");
   const { secrets: given = [], env = readVariable } = config;
-  const secrets = given instanceof Redactor ? given : processRedactor([...given, ...vendorKeys(env)]);
+  const secrets = given instanceof Redactor ? given : processRedactor(given, env);
   const defaults = createDefaultLog(secrets);
   const { cors = policy.cors, log = defaults.request, runtime_log = defaults.runtime } = config;
   const from_files = import.meta.url.startsWith("file:"); // a registry has no sources of them

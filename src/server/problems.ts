@@ -101,6 +101,6 @@ export function problemAnswer(problem: Problem, request_id: string, members: Jso
 }
 
 /** Returns whether an answer is the last one of its connection, because the rest of the body is not read. */
-export function endsConnection(status: number): boolean {
+function endsConnection(status: number): boolean {
   return status === 408 || status === 413;
 }

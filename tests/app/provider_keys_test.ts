@@ -19,7 +19,7 @@ function expanded(config: JsonObject): { config: JsonObject; secrets: number } {
     config,
   };
   const keys = (name: string) => name === "OPENAI_API_KEY" ? "sk-server-1234" : undefined;
-  const secrets = processRedactor([]);
+  const secrets = processRedactor([], () => undefined);
   const result = expandConfig(
     spec as Parameters<typeof expandConfig>[0],
     SCHEMA,

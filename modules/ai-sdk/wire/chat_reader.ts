@@ -326,7 +326,7 @@ function isSame(one: StreamedCall, other: StreamedCall): boolean {
 }
 
 function isWhole({ text }: StreamedCall): boolean {
-  return isObject(parsed(text));
+  return text.trimEnd().endsWith("}") && isObject(parsed(text)); // perf: called for each delta
 }
 
 /** Returns whether a delta may be the beginning of arguments. */

@@ -51,7 +51,7 @@ export class Wire {
     }
     const reader = this.#vendor.reader();
     if (!is_json) {
-      return new Response(encoded(eventsFor(reader, response.body)), STREAM_TYPE);
+      return new Response(ReadableStream.from(eventsFor(reader, response.body)), STREAM_TYPE);
     }
     const text = await response.text();
     const answer = parsed(text);
@@ -88,32 +88,19 @@ export class Wire {
 async function* eventsFor(
   reader: EventReader,
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
-): AsyncGenerator<string, void, void> {
+): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
+  const encoder = new TextEncoder();
+  const encoded = (event: unknown) => encoder.encode(dataOf(event));
   try {
     for await (const { name, text } of readEvents(body)) {
       const event = parsed(text);
-      if (isObject(event)) yield* reader.read(named(event, name)).map(dataOf);
-      else if (!reader.ended) yield `data: ${text.replaceAll("\n", " ")}\n\n`;
+      if (isObject(event)) yield* reader.read(named(event, name)).map(encoded);
+      else if (!reader.ended) yield encoder.encode(`data: ${text.replaceAll("\n", " ")}\n\n`);
     }
   } catch (error) {
     if (!reader.ended) throw error;
   }
-  yield* (reader.last?.() ?? []).map(dataOf);
-}
-
-/** Returns a stream of texts as UTF-8; reads no further than its reader. */
-function encoded(texts: AsyncGenerator<string, void, void>): ReadableStream<Uint8Array<ArrayBuffer>> {
-  const encoder = new TextEncoder();
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await texts.next();
-      if (done) controller.close();
-      else controller.enqueue(encoder.encode(value));
-    },
-    async cancel() {
-      await texts.return();
-    },
-  }, { highWaterMark: 0 });
+  yield* (reader.last?.() ?? []).map(encoded);
 }
 
 /** Returns an event whose type is in its data: some servers state it in the field `event` only. */

@@ -1,7 +1,6 @@
 /** `preamp serve`: serves the HTTP API. By default it listens on loopback and requires a key. */
 import { defaultPolicy } from "../../policy/settings.ts";
 import { processRedactor, type Redactor } from "../../policy/redact.ts";
-import { vendorKeys } from "../../policy/vendor_keys.ts";
 import { createModuleTable } from "../../app/module_table.ts";
 import { formatDetail } from "../../plan/check/findings.ts";
 import { readModelChoice } from "../../plan/model_choice.ts";
@@ -49,7 +48,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const auth = await authOf(args, io, settings);
   const key = auth.kind === "generated" ? auth.key : undefined;
   const own = key === undefined ? [] : [key];
-  const secrets = processRedactor([...settings.api_keys, ...own, ...vendorKeys(io.env)]);
+  const secrets = processRedactor([...settings.api_keys, ...own], io.env);
   const log = createLog(format, io.err, secrets);
   logSettings(settings, log);
   if (auth.kind === "generated" && auth.not_kept !== null) {

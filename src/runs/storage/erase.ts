@@ -19,7 +19,7 @@ export async function eraseRun(store: Store, namespace: string, run_id: string):
 }
 
 /** What a namespace has. */
-export interface NamespaceContent {
+interface NamespaceContent {
   readonly runs: number;
   /** Runs that have not ended. */
   readonly open: number;

@@ -37,11 +37,11 @@ export class RunHeaders {
     headers: Headers | undefined,
   ): Promise<StoredHeaders | undefined> {
     if (!headers) return undefined;
-    const found = env.filter(({ name }) => isRequestHeader(name)).flatMap(({ name }) => {
-      const value = headers(name);
-      return value === undefined ? [] : [[name, value] as const];
-    });
-    const values = Object.fromEntries(found);
+    const values: Record<string, string> = {};
+    for (const { name } of env) {
+      const value = isRequestHeader(name) ? headers(name) : undefined;
+      if (value !== undefined) values[name] = value;
+    }
     const names = Object.keys(values);
     if (names.length === 0) return undefined;
     if (!this.#key) return { names };

@@ -245,9 +245,10 @@ export function toolErrorType(error: unknown): string {
 
 /** Returns the result with which a hook replaced the tool's, or null; compared by value. */
 export function changedResult(result: ToolResult, post: Emission): ToolResult | null {
+  if (!post.modified) return null;
   const changed = post.data.result;
   const shown = shownResult(result);
-  if (!post.modified || jsonEqual(changed, shown)) return null;
+  if (jsonEqual(changed, shown)) return null;
   const is_result = isObject(changed) &&
     ["success", "output", "error", "content"].some((field) => field in changed);
   if (!is_result) return ToolResult({ success: result.success, output: changed });

@@ -15,7 +15,7 @@ const MAX_MESSAGE_CHARS = 4000;
 export class ProviderFailures {
   readonly #provider: string;
   readonly #api_key: string;
-  readonly #key_places: string;
+  readonly #keyPlaces: () => string;
 
   /**
    * @param definition Its id is the name in the failures.
@@ -28,8 +28,10 @@ export class ProviderFailures {
   ) {
     this.#provider = definition.id;
     this.#api_key = api_key;
-    const { variables } = originOf("api_key", plan, config, definition);
-    this.#key_places = variables.join(" or ") || "api_key in the plan";
+    this.#keyPlaces = () => {
+      const { variables } = originOf("api_key", plan, config, definition);
+      return variables.join(" or ") || "api_key in the plan";
+    };
   }
 
   /** Returns the failure of an attempt. `error`: what it threw. */
@@ -67,7 +69,7 @@ export class ProviderFailures {
   #hintFor(type: LLMError["type"]): string | undefined {
     if (type === "NotFoundError") return `\`preamp provider models ${this.#provider}\` lists the models`;
     const is_of_key = type === "AuthenticationError" || type === "AccessDeniedError";
-    return is_of_key ? `the key is that of ${this.#key_places}` : undefined;
+    return is_of_key ? `the key is that of ${this.#keyPlaces()}` : undefined;
   }
 
   /** Returns the failure of a call that was cancelled. */

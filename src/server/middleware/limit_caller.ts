@@ -32,8 +32,9 @@ export function limitRequests(boundsOf: BoundsOf, clock: SystemClock): Middlewar
   const take = createRateLimiter("requests", clock);
   return ({ env }, next) => {
     const caller = env.caller ?? ANONYMOUS;
-    const { requests_per_minute, max_body_bytes, max_page_limit, plan, ...streams } = boundsOf(caller);
-    env.streams = streams;
+    const bounds = boundsOf(caller);
+    const { requests_per_minute, max_body_bytes, max_page_limit, plan } = bounds;
+    env.streams = bounds;
     take(bucketName(caller, env), requests_per_minute);
     env.body = { max_bytes: max_body_bytes, deadline_ms: env.body.deadline_ms, plan: plan ?? env.body.plan };
     env.max_page_limit = max_page_limit ?? env.max_page_limit;

@@ -31,7 +31,7 @@ const RECORD: LogRecord = {
 };
 
 Deno.test("createDefaultLog() logs warnings and errors as lines of JSON without secrets", async () => {
-  const { request, runtime } = createDefaultLog(processRedactor(["sk-123456"]));
+  const { request, runtime } = createDefaultLog(processRedactor(["sk-123456"], () => undefined));
   const lines = await linesOf(() => {
     request({ ...RECORD, level: "info", status: 200 });
     request(RECORD);

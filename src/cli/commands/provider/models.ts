@@ -30,10 +30,6 @@ export const command: Command = {
 /** Prices are in US dollars per million tokens. */
 const HEADER = ["model", "name", "window", "max output", "$/M input", "$/M output"];
 
-function priceText(price: number | undefined): string {
-  return price === undefined ? "" : String(price);
-}
-
 /** A model with its name for `-m`. */
 type ListedModel = ModelInfo & { model: string; provider: string };
 
@@ -56,7 +52,9 @@ async function run({ rest }: Arguments, io: Io): Promise<Answer> {
   }
   const rows = data.map(({ model, display_name, id, context_window, max_output_tokens, pricing }) => {
     const name = display_name === id ? "" : messageText(display_name);
-    const prices = [priceText(pricing?.input_per_million), priceText(pricing?.output_per_million)];
+    const prices = [pricing?.input_per_million, pricing?.output_per_million].map((price) =>
+      String(price ?? "")
+    );
     return [messageText(model), name, String(context_window), String(max_output_tokens), ...prices];
   });
   return {
