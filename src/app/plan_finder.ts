@@ -3,6 +3,7 @@
  * about the plan. Authorises nothing.
  */
 import { planFolders } from "./plan_folders.ts";
+import { mayBeBundle } from "../bundle/kinds.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { DEMO_PLAN, type NamedPlans, type PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
@@ -15,7 +16,8 @@ import { type Caller, mayOperate, type RunRequest } from "../runs/types.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { PlanCheck } from "./types.ts";
-import { documentError, toDetail } from "../plan/check/findings.ts";
+import { documentError, toDetail, type WarningDetail } from "../plan/check/findings.ts";
+import type { Policy } from "../policy/policy.ts";
 import type { Findings } from "../sdk/findings.ts";
 
 /** A plan that was found and is not yet checked. */
@@ -34,6 +36,7 @@ interface PlanFinderDeps {
   named: NamedPlans;
   /** Modules that a plan can name by id. */
   modules: ModuleTable;
+  policy: Policy;
   /** Server of npm and JSR packages, or `none`. */
   esm_host: string;
   /** Overrides of the sources in an operator's plans. */
@@ -50,6 +53,8 @@ interface PlanFinderDeps {
 export class PlanFinder {
   readonly #options: PlanFinderDeps;
   readonly #cache = createPlanCache();
+  /** Plans that were made of bundles → warnings about them. */
+  readonly #warnings = new WeakMap<JsonObject, readonly WarningDetail[]>();
 
   constructor(options: PlanFinderDeps) {
     this.#options = options;
@@ -92,7 +97,26 @@ export class PlanFinder {
   async #onModel(found: ResolvedPlan, model: string): Promise<ResolvedPlan> {
     const choice = readModelChoice(model, this.#options.modules.ids);
     const { written } = await this.compile(found);
-    return { ...found, input: withModel(written, choice) };
+    return this.#withWarnings({ ...found, input: withModel(written, choice) }, this.#warningsOf(found));
+  }
+
+  /** Resolves to the plan of a bundle, an agent or a profile; a plan is returned as it is. */
+  async #planOf(found: ResolvedPlan): Promise<ResolvedPlan> {
+    const { input, base_url, name = "" } = found;
+    if (typeof input !== "string" || !mayBeBundle(input, base_url ?? name)) return found;
+    const { planOfBundle } = await import("./import_plan.ts");
+    const { policy, modules } = this.#options;
+    const made = await planOfBundle(input, base_url, { policy, builtins: modules.ids });
+    return made === null ? found : this.#withWarnings({ ...found, input: made.plan }, made.warnings);
+  }
+
+  #withWarnings(found: ResolvedPlan, warnings: readonly WarningDetail[]): ResolvedPlan {
+    if (typeof found.input !== "string" && warnings.length > 0) this.#warnings.set(found.input, warnings);
+    return found;
+  }
+
+  #warningsOf({ input }: ResolvedPlan): readonly WarningDetail[] {
+    return typeof input === "string" ? [] : this.#warnings.get(input) ?? [];
   }
 
   #demo({ origin }: Pick<Caller, "origin">): ResolvedPlan {
@@ -113,9 +137,11 @@ export class PlanFinder {
     if (request.plan !== undefined) {
       const { origin } = caller;
       const limits = this.#options.limitsOf(origin === "operator" ? null : caller);
-      return origin === "operator" && base_url !== undefined
-        ? { input: request.plan, origin, limits, base_url }
-        : { input: request.plan, origin, limits };
+      return await this.#planOf(
+        origin === "operator" && base_url !== undefined
+          ? { input: request.plan, origin, limits, base_url }
+          : { input: request.plan, origin, limits },
+      );
     }
     return await (request.plan_ref === undefined ? this.standard() : this.named(request.plan_ref));
   }
@@ -123,23 +149,23 @@ export class PlanFinder {
   /** Finds the plan of requests without one: the one named `default`, else the demo plan. */
   async standard(): Promise<ResolvedPlan> {
     const standard = await this.#options.named.find("default");
-    if (standard) return this.#ofFile(standard);
+    if (standard) return await this.#ofFile(standard);
     const demo = this.#demo({ origin: "operator" });
     return this.#options.model === "" ? demo : await this.#onModel(demo, this.#options.model);
   }
 
   /** Finds an operator's plan by name. @throws {PreampError} `not_found`. */
   async named(name: string): Promise<ResolvedPlan> {
-    return this.#ofFile(await this.#options.named.get(name));
+    return await this.#ofFile(await this.#options.named.get(name));
   }
 
-  #ofFile({ name, text, base_url }: PlanFile): ResolvedPlan {
+  #ofFile({ name, text, base_url }: PlanFile): Promise<ResolvedPlan> {
     return this.ofText(text, name, base_url);
   }
 
-  /** Returns a plan of the operator with the URL of its file. */
-  ofText(input: JsonObject | string, name: string, base_url: string): ResolvedPlan {
-    return { input, base_url, name, origin: "operator", limits: this.#options.limitsOf(null) };
+  /** Resolves to a plan of the operator with the URL of its file. */
+  ofText(input: JsonObject | string, name: string, base_url: string): Promise<ResolvedPlan> {
+    return this.#planOf({ input, base_url, name, origin: "operator", limits: this.#options.limitsOf(null) });
   }
 
   /**
@@ -158,11 +184,17 @@ export class PlanFinder {
    *
    * @param folders Default: those of the plan.
    */
-  compile(
-    { input, origin, limits, base_url, name, workspace = this.#options.workspace }: ResolvedPlan,
-    folders: PlanFolders = planFolders(origin, base_url, workspace),
+  async compile(
+    found: ResolvedPlan,
+    folders: PlanFolders = planFolders(
+      found.origin,
+      found.base_url,
+      found.workspace ?? this.#options.workspace,
+    ),
   ): Promise<CompiledPlan> {
-    return compilePlan(input, {
+    const { input, origin, limits, base_url, name } = found;
+    const warnings = this.#warningsOf(found);
+    const compiled = await compilePlan(input, {
       origin,
       limits,
       cache: this.#cache,
@@ -173,6 +205,7 @@ export class PlanFinder {
       ...(name === undefined ? {} : { name }),
       ...(origin === "operator" ? { readText: readFileText } : {}),
     });
+    return warnings.length === 0 ? compiled : { ...compiled, warnings: [...warnings, ...compiled.warnings] };
   }
 }
 

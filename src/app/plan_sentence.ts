@@ -3,9 +3,11 @@
  * read, and no module but the built-in ones is loaded.
  */
 import { agentPlans } from "./agent_plans.ts";
+import { planOfBundle } from "./import_plan.ts";
 import { createModuleTable } from "./module_table.ts";
 import { defaultVariables, schemaOf } from "./plan_configs.ts";
 import { planFolders } from "./plan_folders.ts";
+import { mayBeBundle } from "../bundle/kinds.ts";
 import { compilePlan } from "../plan/compile.ts";
 import { hostOf, hostText, isProvider } from "../plan/endpoints.ts";
 import { expandEnv, findEnv } from "../plan/env.ts";
@@ -15,6 +17,7 @@ import { specsOf } from "../policy/authorise.ts";
 import { fullPermissions } from "../policy/effective_permissions.ts";
 import { grantedAnywhere } from "../policy/refused_permissions.ts";
 import type { Origin } from "../policy/policy.ts";
+import { defaultPolicy } from "../policy/settings.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 
@@ -43,7 +46,10 @@ export async function planSentence(
       builtins: modules.ids,
       readText: () => Promise.resolve(""),
     });
-  const own = await compile(input);
+  const bundle = typeof input === "string" && mayBeBundle(input, base_url)
+    ? await planOfBundle(input, base_url, { policy: defaultPolicy(), builtins: modules.ids })
+    : null;
+  const own = await compile(bundle?.plan ?? input);
   const all = [own];
   for await (const { written } of agentPlans(own.written)) all.push(await compile(written));
   const permissions: Record<string, FullPermissions> = {};

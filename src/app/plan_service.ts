@@ -298,7 +298,8 @@ export class Plans {
       found = await this.#finder.find(input, caller, options.base_url);
       template = await this.#templateOf(found);
     } catch (error) {
-      if (!found && input.model === undefined) throw error; // no such plan; with a model, the plan may be invalid
+      // no such plan; one of the request may be an invalid bundle, and with a model the plan may be invalid
+      if (!found && input.model === undefined && "plan_ref" in input) throw error;
       return { ok: false, errors: detailsOf(error), ...codeOf(error), warnings: [] };
     }
     const { compiled, specs, findings } = template;
@@ -353,7 +354,8 @@ export class Plans {
     await savePlan(name, plan, caller, {
       named,
       folder,
-      check: (input, base_url) => this.#finder.compile(this.#finder.ofText(input, name, base_url)),
+      check: async (input, base_url) =>
+        await this.#finder.compile(await this.#finder.ofText(input, name, base_url)),
     });
   }
 

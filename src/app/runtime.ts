@@ -150,6 +150,8 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
         (await explaining()).lockPlan(input, caller, { ...await open(), env }, base_url),
       vendor: async (input, caller, files) =>
         (await import("./vendor_plan.ts")).vendorPlan(input, caller, await open(), files),
+      importBundle: async (input) =>
+        (await import("./import_plan.ts")).importPlan(input, { policy, builtins: modules.ids }),
       diff: async (from, to, caller) => (await explaining()).diff(from, to, caller, await open()),
       list: async () => (await open()).plans.list(),
       get: async (name) => await planDocument(name, await open()),

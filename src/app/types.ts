@@ -1,6 +1,7 @@
 /** The interface of the runtime to server, CLI and library. */
 import type { PlanDiff } from "../plan/diff_module.ts";
 import type { Explanation } from "../plan/explain.ts";
+import type { ImportedPlan } from "../bundle/import.ts";
 import type { RefusedImport } from "../loader/types.ts";
 import type { Lock } from "../plan/lock.ts";
 import type { Caller, Runs } from "../runs/types.ts";
@@ -94,6 +95,28 @@ export interface VendoredModule {
   imports_refused: readonly RefusedImport[];
 }
 
+/** A bundle to make a plan of. */
+export interface BundleInput {
+  /** `file:` URL of a file or folder, URL of a file, or `git+https://…`. */
+  source: string;
+  /** Name of a bundle → its source in one of these forms, for includes that are a plain name. */
+  names: ReadonlyMap<string, string>;
+  /** URL of the file that the plan is for: its paths are relative to it. Absent: they are absolute. */
+  base_url?: string;
+  /** Lock beside that file: fetched files must agree with it. */
+  lock?: Lock;
+  /** Whether fetched files may be others than those of the lock. */
+  update: boolean;
+}
+
+/** The plan of a bundle, and what a person should know of it. */
+export interface ImportedBundle extends Omit<ImportedPlan, "files"> {
+  /** Number of files of other hosts. */
+  fetched: number;
+  /** Lock of these files; null without such files. */
+  lock: Lock | null;
+}
+
 /** Body of `GET /readyz`. */
 export interface Readiness {
   ok: boolean;
@@ -155,6 +178,11 @@ export interface Runtime extends AsyncDisposable {
      * executes nothing. Throws like a run before it starts.
      */
     vendor(input: LockedInput, caller: Caller, files: VendorFiles): Promise<Vendored>;
+    /**
+     * Returns the plan of a bundle and of all that it includes. Executes nothing.
+     * @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`, `not_found`, those of fetching a module.
+     */
+    importBundle(input: BundleInput): Promise<ImportedBundle>;
     /** Returns what `to` widens and narrows. Fetches nothing. */
     diff(from: ComparedInput, to: ComparedInput, caller: Caller): Promise<PlanDiff>;
     list(): Promise<NamedPlan[]>;

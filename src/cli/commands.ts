@@ -70,7 +70,11 @@ export const GROUPS: readonly (readonly CommandEntry[])[] = [
     entry("plan lock", "pin the files of a plan's modules", () => import("./commands/plan/lock.ts")),
     entry("plan diff", "compare what two plans may do", () => import("./commands/plan/diff.ts")),
     entry("plan vendor", "bundle the modules of a plan", () => import("./commands/plan/vendor.ts")),
-    entry("plan import", "make a plan of MCP servers", () => import("./commands/plan/import.ts")),
+    entry(
+      "plan import",
+      "make a plan of a bundle, or of MCP servers",
+      () => import("./commands/plan/import.ts"),
+    ),
   ],
   [
     entry("module list", "list the built-in modules", () => import("./commands/module/list.ts")),

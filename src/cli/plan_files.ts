@@ -5,15 +5,19 @@
 import { personalPlans } from "../app/named_plans.ts";
 import { createRuntime } from "../app/runtime.ts";
 import type { Runtime } from "../app/types.ts";
+import { mayBeBundle } from "../bundle/kinds.ts";
 import { mergeAll } from "../plan/merge.ts";
 import { parsePlanText } from "../plan/parse/parse.ts";
 import { parseSource } from "../plan/source/source.ts";
+import { defaultPolicy } from "../policy/settings.ts";
 import { didYouMean } from "../sdk/findings.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import { escapeUnprintable } from "../text/escape.ts";
 import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { inDocument } from "./errors.ts";
 import { type InputText, isAbsolute, readInput } from "./paths.ts";
 import { reportedSettings, type Settings } from "./settings.ts";
+import { styleOf } from "./terminal/format.ts";
 import type { Io } from "./terminal/io.ts";
 
 /** `-p FILE`. */
@@ -93,7 +97,7 @@ export async function readPlans(names: readonly string[], io: Io, base?: InputTe
   const [first, ...overlays] = texts;
   if (!first) throw new UsageError("Cannot read a plan: no file was named");
   if (overlays.length === 0) return { name: first.name, plan: first.text, base_url: first.url.href };
-  const plans = await Promise.all(texts.map(({ name, text }) => planData(name, text)));
+  const plans = await Promise.all(texts.map((text) => dataOf(text, io)));
   for (const [index, overlay] of overlays.entries()) {
     if (folderOf(overlay.url) === folderOf(first.url)) continue;
     const [relative] = relativePaths(plans[index + 1] ?? {}, overlay.url.href);
@@ -105,6 +109,21 @@ export async function readPlans(names: readonly string[], io: Io, base?: InputTe
     );
   }
   return { name: texts.map(({ name }) => name).join(" + "), plan: mergeAll(plans), base_url: first.url.href };
+}
+
+/** Resolves to the data of a plan; of a bundle, to those of its plan. */
+async function dataOf({ name, text, url }: InputText, io: Io): Promise<JsonObject> {
+  if (!mayBeBundle(text, url.href)) return await planData(name, text);
+  const [{ planOfBundle }, { createModuleTable }] = await Promise.all([
+    import("../app/import_plan.ts"),
+    import("../app/module_table.ts"),
+  ]);
+  const deps = { policy: defaultPolicy(), builtins: createModuleTable().ids };
+  const made = await inDocument(name, planOfBundle(text, url.href, deps));
+  for (const { message } of made?.warnings ?? []) {
+    io.err.write(`${styleOf(io.err).yellow("warning:")} ${escapeUnprintable(`${name}: ${message}`)}\n`);
+  }
+  return made?.plan ?? await planData(name, text);
 }
 
 /** Resolves to the data in the text of a plan. @throws {DocumentFailure} if it is neither YAML nor JSON. */

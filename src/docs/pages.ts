@@ -21,6 +21,7 @@ export const PAGES: readonly Page[] = [
   { name: "chat", summary: "talk with an agent in the terminal: questions, keys, commands, the tour" },
   { name: "recipes", summary: "start from a whole program: files, a chat service, Hono, CI, MCP" },
   { name: "plan", summary: "write a mount plan: every key, sources, `${VAR}`, lock, explain, diff" },
+  { name: "amplifier", summary: "use bundles, agents and profiles of Amplifier; old names, new names" },
   { name: "http", summary: "call the API: requests, answers, streams, approvals, error codes" },
   { name: "library", summary: "run agents in your own program, serve the API in it, call a server" },
   { name: "events", summary: "read an event log: every event, its order, resume and replay" },

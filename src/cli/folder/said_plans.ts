@@ -1,4 +1,5 @@
 /** Says once what a plan that `-p` names may touch. */
+import { mayBeBundle } from "../../bundle/kinds.ts";
 import { sha256 } from "../../sdk/digest.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import { filePath, homeOf, STDIN_NAME } from "../paths.ts";
@@ -27,7 +28,8 @@ export async function sayPlanOnce(
   const record = await records.read(folder);
   const known = Object.hasOwn(record.explained, name) ? record.explained[name]! : "";
   const text = sha256(typeof plan === "string" ? plan : JSON.stringify(plan));
-  if (known.startsWith(text)) return;
+  const has_other_files = typeof plan === "string" && mayBeBundle(plan, base_url);
+  if (known.startsWith(text) && !has_other_files) return;
   let sentence: string;
   try {
     const { planSentence } = await import("../../app/plan_sentence.ts");

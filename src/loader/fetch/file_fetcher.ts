@@ -85,6 +85,16 @@ export class FileFetcher implements Disposable {
     }
   }
 
+  /** Fetches a file that is no code; resolves to null if it does not exist. Throws as {@link fetch}. */
+  async fetchText(requested: string, use: SourceUse): Promise<FetchedFile | null> {
+    try {
+      return await this.fetch(requested, use, false);
+    } catch (error) {
+      if (error instanceof MissingFile) return null;
+      throw error;
+    }
+  }
+
   [Symbol.dispose](): void {
     this.#connections.close();
   }

@@ -213,6 +213,11 @@ function checkAgents(value: unknown, options: CheckOptions, checked: Checked): J
   const names = Object.keys(agents);
   for (const name of names) {
     const path = ["agents", name];
+    if (name === "include" && Array.isArray(agents.include)) {
+      const message = "Cannot read agents.include: it names files of a bundle, and this is a plan as data";
+      findings.error(path, "type", message, "make a plan of the bundle: preamp plan import");
+      continue;
+    }
     if (name === SELF) {
       const message = `Cannot use agent name "${SELF}": it means the plan itself`;
       findings.error(path, "reserved", message, "choose another name");

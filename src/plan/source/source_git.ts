@@ -49,6 +49,25 @@ const HOSTS: readonly GitHost[] = [
 
 /** Returns the source of `git+https://host/org/repo[@ref][#subdirectory=path]`. */
 export function parseGitUri(text: string, original: string): GitResult {
+  const parts = partsOfUri(text, original);
+  return "problem" in parts ? parts : rewrite(parts.url, parts.ref, parts.subdirectory, original);
+}
+
+/**
+ * Returns the URL below which the raw files of `git+https://host/org/repo[@ref][#subdirectory=path]` are, with
+ * a slash at its end.
+ */
+export function parseGitRoot(text: string): { root_url: string; git: GitSource } | { problem: string } {
+  const parts = partsOfUri(text, text);
+  if ("problem" in parts) return parts;
+  const found = readGit(parts.url, parts.ref, parts.subdirectory, text);
+  return "problem" in found ? found : { root_url: found.raw(""), git: found.git };
+}
+
+function partsOfUri(
+  text: string,
+  original: string,
+): { url: URL; ref: string | null; subdirectory: string | null } | { problem: string } {
   const location = text.slice("git+".length);
   if (!URL.canParse(location)) {
     return { problem: `it is not a valid git URL: received ${describe(original)}` };
@@ -62,7 +81,7 @@ export function parseGitUri(text: string, original: string): GitResult {
   const at = url.pathname.indexOf("@");
   const ref = at === -1 ? null : decodePercent(url.pathname.slice(at + 1));
   if (at !== -1) url.pathname = url.pathname.slice(0, at);
-  return rewrite(url, ref, fragment.get("subdirectory"), original);
+  return { url, ref, subdirectory: fragment.get("subdirectory") };
 }
 
 /**
@@ -119,6 +138,31 @@ export function parseGitDict(value: Record<string, unknown>): GitResult {
 }
 
 function rewrite(url: URL, ref: string | null, subdirectory: string | null, original: string): GitResult {
+  const found = readGit(url, ref, subdirectory, original);
+  if ("problem" in found) return found;
+  const { git, raw } = found;
+  const folder = git.subdirectory?.split("/") ?? [];
+  const is_folder = !/\.[cm]?[jt]sx?$/.test(folder.at(-1) ?? "");
+  const file = [...folder, ...(is_folder ? ["mod.ts"] : [])].map(encodeURIComponent).join("/");
+  return {
+    source: {
+      kind: "url",
+      url: raw(file),
+      original,
+      via: "git",
+      git,
+      ...(is_folder ? { folder: true } : {}),
+    },
+  };
+}
+
+/** Returns a repository, and a function from a file's path to its raw URL. */
+function readGit(
+  url: URL,
+  ref: string | null,
+  subdirectory: string | null,
+  original: string,
+): { git: GitSource; raw(file: string): string } | { problem: string } {
   if (url.username || url.password) return { problem: "a git URL must not contain a user name or password" };
   const host = HOSTS.find(({ matches }) => matches(url.host));
   if (!host) {
@@ -140,27 +184,13 @@ function rewrite(url: URL, ref: string | null, subdirectory: string | null, orig
   if (folder.includes("..")) {
     return { problem: `"subdirectory" must stay in the repository: received ${describe(subdirectory)}` };
   }
-  const last = folder.at(-1) ?? "";
-  const is_folder = !/\.[cm]?[jt]sx?$/.test(last);
-  const file = [...folder, ...(is_folder ? ["mod.ts"] : [])].map(encodeURIComponent).join(
-    "/",
-  );
   const git: GitSource = {
     repository: `https://${url.host}/${repository}`,
     ref,
     subdirectory: folder.length > 0 ? folder.join("/") : null,
   };
   const encodedRef = ref === null ? null : ref.split("/").map(encodeURIComponent).join("/");
-  return {
-    source: {
-      kind: "url",
-      url: host.raw(url.host, repository, encodedRef, file),
-      original,
-      via: "git",
-      git,
-      ...(is_folder ? { folder: true } : {}),
-    },
-  };
+  return { git, raw: (file) => host.raw(url.host, repository, encodedRef, file) };
 }
 
 /**

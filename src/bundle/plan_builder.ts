@@ -1,0 +1,432 @@
+/** Builds a plan of a composed bundle: modules by their counterparts, texts, agents, grants. */
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import { SELF } from "../plan/child_plan.ts";
+import { keyOf } from "../plan/source/source.ts";
+import { describe } from "../sdk/value_path.ts";
+import { type Agent, modulesOfTools, readAgent, rulesOfTools } from "./agents.ts";
+import { type Composed, type Entry, LISTS, type Origin } from "./compose.ts";
+import { moduleIdOf, translate, type TranslationContext } from "./counterparts.ts";
+import type { BundleLoader } from "./load.ts";
+import { findModes } from "./modes.ts";
+import { parseReference, show, urlOf } from "./places.ts";
+import { forModel, Prompts } from "./prompts.ts";
+
+/** A part of a plan, and the files that it came from. */
+export interface PlanPart {
+  /** Keys and indexes, such as `["tools", 0]`. */
+  readonly path: readonly (string | number)[];
+  readonly from: string;
+}
+
+interface BuilderOptions {
+  readonly builtins: ReadonlySet<string>;
+  readonly pathOf: (url: string) => string;
+}
+
+interface BuiltPlan {
+  readonly plan: JsonObject;
+  readonly parts: readonly PlanPart[];
+  readonly modules: { readonly run: readonly string[]; readonly left_out: readonly string[] };
+}
+
+/** Where a module came from that no file names. */
+const ADDED = "no file: it asks a person, as the program of a bundle does";
+
+/** Modules whose place the plan's `modes` take. */
+const MODE_MODULES: ReadonlySet<string> = new Set(["hooks-mode", "tool-mode"]);
+
+/** Builds the plan of one import. */
+export class PlanBuilder {
+  readonly #loader: BundleLoader;
+  readonly #options: BuilderOptions;
+  readonly #prompts: Prompts;
+  readonly #parts: PlanPart[] = [];
+  /** Section and key of a module → the files that it came from. */
+  readonly #module_origins = new Map<string, string[]>();
+  readonly #run = new Set<string>();
+  readonly #left_out = new Set<string>();
+
+  constructor(loader: BundleLoader, options: BuilderOptions) {
+    this.#loader = loader;
+    this.#options = options;
+    this.#prompts = new Prompts(loader);
+  }
+
+  /** Resolves to the plan of a bundle. */
+  async ofBundle(bundle: Composed): Promise<BuiltPlan> {
+    const { report } = this.#loader;
+    const { rest } = bundle;
+    const plan: JsonObject = {};
+    if (bundle.description !== undefined) plan.description = oneLine(bundle.description);
+    plan.session = await this.#session(bundle.session, bundle.session_from);
+    const prompt = await this.#prompts.ofSession(bundle.instruction, bundle.context.values());
+    if (prompt && rest.system === undefined) {
+      plan.system = prompt.text;
+      this.#parts.push({ path: ["system"], from: prompt.sources.join(", ") });
+    }
+    for (const section of ["providers", "tools"] as const) {
+      const specs = await this.#modules(section, bundle.modules[section]);
+      if (specs.length > 0) plan[section] = withoutPatchTwice(specs);
+    }
+    if (plan.providers === undefined && rest.model === undefined) {
+      report.note(
+        "The bundle names no provider, as most do",
+        "run it with -m PROVIDER/MODEL, or set PREAMP_MODEL for prompts without a plan",
+      );
+    }
+    plan.hooks = this.#gated(await this.#modules("hooks", bundle.modules.hooks), plan.tools);
+    const agents = await this.#agents(bundle, plan);
+    if (Object.keys(agents).length > 0) plan.agents = agents;
+    await this.#reportModes(bundle);
+    return this.#built({ ...plan, ...this.#rest(rest) });
+  }
+
+  /** Resolves to the plan of an agent's file: the agent speaks with the person itself. */
+  async ofAgent(agent: Agent): Promise<BuiltPlan> {
+    const { description, instruction, place, parts, fields, only } = agent;
+    const from = show(place);
+    const origin: Origin = { file: from, chain: [] };
+    const prompt = await this.#prompts.ofAgent(instruction, place);
+    const session = isObject(parts.session) ? parts.session : {};
+    const entries = (section: string) => this.#entriesOf(parts[section], origin);
+    const tools = only
+      ? modulesOfTools(only).map((module) => ({ spec: { module }, from: [origin] }))
+      : entries("tools");
+    const plan: JsonObject = {
+      ...(description === undefined ? {} : { description: oneLine(description) }),
+      session: await this.#session(session, {}),
+      system: prompt.text,
+    };
+    this.#parts.push({ path: ["system"], from: prompt.sources.join(", ") });
+    const providers = await this.#modules("providers", entries("providers"));
+    if (providers.length > 0) plan.providers = providers;
+    plan.tools = await this.#modules("tools", tools);
+    const hooks = this.#gated(await this.#modules("hooks", entries("hooks")), plan.tools);
+    plan.hooks = only ? withRules(hooks, rulesOfTools(only, [])) : hooks;
+    if (fields.model_role !== undefined || fields.provider_preferences !== undefined) {
+      this.#loader.report.note(
+        `The model that ${from} asks for is that of a sub-agent, and this plan is run itself`,
+        "choose one with -m PROVIDER/MODEL",
+      );
+    }
+    return this.#built(plan);
+  }
+
+  #built(plan: JsonObject): BuiltPlan {
+    for (const section of LISTS) {
+      for (const [index, spec] of (Array.isArray(plan[section]) ? plan[section] : []).entries()) {
+        const from = this.#module_origins.get(`${section} ${keyOf(spec)}`) ?? [ADDED];
+        this.#parts.push({ path: [section, index], from: from.join("; ") });
+      }
+    }
+    return { plan, parts: this.#parts, modules: { run: [...this.#run], left_out: [...this.#left_out] } };
+  }
+
+  async #session(session: JsonObject, from: Composed["session_from"]): Promise<JsonObject> {
+    const { report } = this.#loader;
+    const { orchestrator, context, ...rest } = session;
+    const built: JsonObject = {};
+    for (
+      const [slot, written, otherwise] of [
+        ["orchestrator", orchestrator, "loop-streaming"],
+        ["context", context, "context-simple"],
+      ] as const
+    ) {
+      const origins = from[slot] ?? [];
+      const translated = written === undefined || written === null
+        ? null
+        : await this.#translate({ spec: specOf(written), from: origins });
+      if (translated === null) {
+        report.note(
+          `session.${slot} is ${otherwise}, ${written ? "in its place" : "as the bundle names none"}`,
+        );
+      }
+      built[slot] = translated ? short(translated) : otherwise;
+      if (origins.length > 0) this.#parts.push({ path: ["session", slot], from: textOf(origins) });
+    }
+    return { ...built, ...rest };
+  }
+
+  async #modules(section: string, entries: readonly Entry[]): Promise<JsonObject[]> {
+    const specs: JsonObject[] = [];
+    for (const entry of entries) {
+      const spec = await this.#translate(entry);
+      if (!spec) continue;
+      const key = `${section} ${keyOf(spec)}`;
+      const from = new Set([...this.#module_origins.get(key) ?? [], textOf(entry.from)]);
+      this.#module_origins.set(key, [...from]);
+      specs.push(spec);
+    }
+    return specs;
+  }
+
+  async #translate({ spec, from }: Entry): Promise<JsonObject | null> {
+    const id = String(spec.module ?? keyOf(spec));
+    if (MODE_MODULES.has(id)) {
+      this.#left_out.add(id);
+      return null; // reported with the modes
+    }
+    const context: TranslationContext = {
+      report: this.#loader.report,
+      builtins: this.#options.builtins,
+      where: from.at(-1)?.file ?? "the bundle",
+      skillFolders: (references) => this.#skillFolders(references, from),
+    };
+    const translated = await translate(spec, context);
+    if ("spec" in translated) {
+      this.#run.add(id);
+      return translated.spec;
+    }
+    this.#left_out.add(id);
+    return null;
+  }
+
+  /** Resolves to the folders of skills on this machine; reports the others. */
+  async #skillFolders(references: readonly unknown[], from: readonly Origin[]): Promise<string[]> {
+    const { report } = this.#loader;
+    const where = from.at(-1)?.file ?? "the bundle";
+    const folders: string[] = [];
+    for (const written of references) {
+      const reference = typeof written === "string" ? parseReference(written) : null;
+      if (reference?.kind === "named") {
+        const found = await this.#folderOf(String(written), where);
+        if (found) folders.push(found);
+        continue;
+      }
+      if (reference?.kind === "path" || reference?.kind === "name") {
+        folders.push(`\${WORKSPACE}/${String(written).replace(/^(\.\/)+/, "")}`);
+        continue;
+      }
+      report.warn(
+        `The skills ${describe(written)} of ${where} are left out: they are on another host`,
+        "clone the repository, and name the folder in config.skills and permissions.read of tool-skills",
+      );
+    }
+    return folders;
+  }
+
+  async #folderOf(written: string, where: string): Promise<string | null> {
+    const { report, files, namespaces } = this.#loader;
+    const reference = parseReference(written);
+    const known = reference.kind === "named" ? namespaces.get(reference.namespace)?.[0]?.file : undefined;
+    for (const place of known ? this.#loader.candidates(written, known, "The folder") ?? [] : []) {
+      if (await files.list(place) !== null) return this.#options.pathOf(urlOf(place));
+    }
+    report.warn(
+      `The skills ${describe(written)} of ${where} are left out: there is no such folder on this machine`,
+    );
+    return null;
+  }
+
+  /** Returns hooks with an approval: a bundle of another program relies on its program to ask. */
+  #gated(hooks: readonly JsonObject[], tools: unknown): JsonObject[] {
+    const { report } = this.#loader;
+    const grants = (Array.isArray(tools) ? tools : []).flatMap((tool) =>
+      GRANTS[String(isObject(tool) ? tool.module : tool)] ?? []
+    );
+    if (grants.length === 0) return [...hooks];
+    report.note(
+      `The plan grants ${
+        grants.join(", ")
+      }; a person is asked before a call writes, runs a command or reads the web`,
+      "preamp plan explain shows all; narrow permissions and the rules of hooks-approval",
+    );
+    const web = grants.includes(GRANTS["tool-web"]!)
+      ? [{ tool: "web_*", action: "ask", remember: "session" }]
+      : [];
+    const gate = hooks.find(({ module }) => module === "hooks-approval");
+    if (!gate) {
+      return [...hooks, {
+        module: "hooks-approval",
+        config: { preset: "ask-writes", ...(web.length > 0 ? { rules: web } : {}) },
+      }];
+    }
+    return web.length === 0 ? [...hooks] : withRules(hooks, [...rulesOf(gate), ...web]);
+  }
+
+  async #agents(bundle: Composed, plan: JsonObject): Promise<JsonObject> {
+    const { report } = this.#loader;
+    const agents: JsonObject = {};
+    for (const [name, source] of bundle.agents) {
+      if (name === SELF) {
+        report.warn(`The agent ${describe(name)} is left out: the name means the plan itself`, "rename it");
+        continue;
+      }
+      const agent = await readAgent(name, source, this.#loader);
+      if (!agent) continue;
+      agents[name] = await this.#agent(agent, plan, source.origin);
+      this.#parts.push({
+        path: ["agents", name],
+        from: textOf([fileOf(agent, source.origin)]),
+      });
+    }
+    return agents;
+  }
+
+  async #agent(agent: Agent, plan: JsonObject, origin: Origin): Promise<JsonObject> {
+    const { description, instruction, place, fields, parts, only } = agent;
+    const prompt = await this.#prompts.ofAgent(instruction, place);
+    const own: JsonObject = {
+      ...(description === undefined ? {} : { description: forModel(description) }),
+      system: prompt.text,
+      ...fields,
+    };
+    const file = fileOf(agent, origin);
+    for (const section of ["providers", "tools", "hooks"] as const) {
+      const specs: JsonObject[] = [];
+      for (const entry of this.#entriesOf(parts[section], file)) {
+        const spec = await this.#translate(entry);
+        if (spec) specs.push(spec);
+      }
+      if (specs.length > 0) own[section] = specs;
+    }
+    if (isObject(parts.session)) {
+      const session: JsonObject = {};
+      for (const [slot, written] of Object.entries(parts.session)) {
+        const spec = slot === "orchestrator" || slot === "context"
+          ? await this.#translate({ spec: specOf(written), from: [file] })
+          : null;
+        if (spec) session[slot] = short(spec);
+      }
+      if (Object.keys(session).length > 0) own.session = session;
+    }
+    if (only) {
+      const gate = (plan.hooks as JsonObject[]).find(({ module }) => module === "hooks-approval");
+      own.hooks = withRules((own.hooks ?? []) as JsonObject[], rulesOfTools(only, gate ? rulesOf(gate) : []));
+    }
+    if (Array.isArray(own.tools)) own.tools = this.#agentTools(own.tools as JsonObject[], plan, file);
+    return own;
+  }
+
+  /** Returns an agent's tools: what the plan has too is not repeated. */
+  #agentTools(tools: readonly JsonObject[], plan: JsonObject, { file }: Origin): unknown[] {
+    const inherited = new Map(
+      (Array.isArray(plan.tools) ? plan.tools : []).map((spec) => [keyOf(spec), spec]),
+    );
+    return withoutPatchTwice(tools).map((spec) => {
+      const { permissions, ...rest } = spec;
+      const known = inherited.get(keyOf(spec));
+      if (isObject(known)) {
+        return Object.keys(rest).length === 1 ? rest.module : rest;
+      }
+      if (isObject(permissions) && Object.keys(permissions).length > 0) {
+        this.#lend(permissions, plan, String(rest.module), file);
+      }
+      return spec;
+    });
+  }
+
+  /** Gives the tool that starts agents a permission of theirs: an agent has none that its parent lacks. */
+  #lend(permissions: JsonObject, plan: JsonObject, module: string, file: string): void {
+    const tools = Array.isArray(plan.tools) ? plan.tools : [];
+    const task = tools.find((spec) => isObject(spec) && spec.module === "tool-task");
+    if (!isObject(task)) return; // no agent is started
+    const lent: JsonObject = isObject(task.permissions) ? { ...task.permissions } : {};
+    for (const [kind, entries] of Object.entries(permissions)) {
+      const before = lent[kind];
+      lent[kind] = Array.isArray(before) && Array.isArray(entries)
+        ? [...new Set([...before, ...entries])]
+        : before === true
+        ? true
+        : entries;
+    }
+    task.permissions = lent;
+    this.#loader.report.note(`tool-task has the permissions of ${module} for the agent of ${file}`);
+  }
+
+  #entriesOf(list: unknown, origin: Origin): Entry[] {
+    return (Array.isArray(list) ? list : []).flatMap((item) => {
+      const spec = specOf(item);
+      if (keyOf(spec) !== undefined) return [{ spec, from: [origin] }];
+      this.#loader.report.warn(
+        `An entry of ${origin.file} is left out: it must be { module }: received ${describe(item)}`,
+      );
+      return [];
+    });
+  }
+
+  async #reportModes(bundle: Composed): Promise<void> {
+    const named = [...this.#left_out].some((id) => MODE_MODULES.has(id));
+    const modes = await findModes(this.#loader);
+    if (!named && modes.length === 0) return;
+    const names = modes.map(({ name }) => name).join(", ");
+    this.#loader.report.warn(
+      modes.length === 0
+        ? `The modes of ${
+          bundle.name ?? "the bundle"
+        } are left out: their files cannot be listed on another host`
+        : `The modes ${names} are left out, and with them what they deny`,
+      "write what they deny as rules of hooks-approval (preamp docs hooks-approval)",
+    );
+  }
+
+  /** Returns the further keys of a plan. */
+  #rest({ spawn, ...rest }: JsonObject): JsonObject {
+    if (!isObject(spawn)) return rest;
+    const mapped: JsonObject = { ...spawn };
+    for (const key of ["exclude_tools", "tools"]) {
+      const ids = spawn[key];
+      if (Array.isArray(ids)) {
+        mapped[key] = [...new Set(ids.map((item) => moduleIdOf(String(keyOf(item) ?? item))))];
+      }
+    }
+    return { ...rest, spawn: mapped };
+  }
+}
+
+/** What a tool may touch, in the words of a report. */
+const GRANTS: Readonly<Record<string, string>> = {
+  "tool-filesystem": "read and write of the workspace",
+  "tool-bash": "the shell, with all rights of this user",
+  "tool-web": "all public hosts",
+};
+
+/** Returns modules where the tools of a patch are those of `tool-filesystem`, if it is there too. */
+function withoutPatchTwice(specs: readonly JsonObject[]): JsonObject[] {
+  const first = specs.find((spec) => keyOf(spec) === "tool-filesystem");
+  return specs.filter((spec) => spec === first || keyOf(spec) !== "tool-filesystem").map((spec) => {
+    const is_both = spec === first && specs.filter((other) => keyOf(other) === "tool-filesystem").length > 1;
+    if (!is_both || !isObject(spec.config)) return spec;
+    const { dialect: _, ...config } = spec.config;
+    const { config: __, ...rest } = spec;
+    return Object.keys(config).length === 0 ? rest : { ...rest, config };
+  });
+}
+
+function rulesOf({ config }: JsonObject): unknown[] {
+  return isObject(config) && Array.isArray(config.rules) ? config.rules : [];
+}
+
+/** Returns hooks whose approval has these rules. */
+function withRules(hooks: readonly JsonObject[], rules: readonly unknown[]): JsonObject[] {
+  const gate = hooks.find(({ module }) => module === "hooks-approval") ?? { module: "hooks-approval" };
+  const config: JsonObject = isObject(gate.config) ? gate.config : {};
+  const changed = { ...gate, config: { ...config, rules: [...rules] } };
+  return hooks.includes(gate) ? hooks.map((hook) => hook === gate ? changed : hook) : [...hooks, changed];
+}
+
+/** Returns where an agent was written. */
+function fileOf({ place }: Agent, origin: Origin): Origin {
+  const file = show(place);
+  return file === origin.file ? origin : { file, chain: [origin.file, ...origin.chain] };
+}
+
+function specOf(written: unknown): JsonObject {
+  return isObject(written) ? written : { module: written };
+}
+
+/** Returns a module as its id, if there is nothing else to say. */
+function short(spec: JsonObject): unknown {
+  return Object.keys(spec).length === 1 ? spec.module : spec;
+}
+
+function oneLine(text: string): string {
+  return forModel(text.replaceAll(/\s+/g, " ").trim());
+}
+
+/** Returns the files of a part, with those that include the last one. */
+function textOf(origins: readonly Origin[]): string {
+  const files = [...new Set(origins.map(({ file }) => file))];
+  const chain = origins.at(-1)?.chain ?? [];
+  return `${files.join(", ")}${chain.length === 0 ? "" : `, included by ${chain.join(", ")}`}`;
+}
