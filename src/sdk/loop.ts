@@ -24,8 +24,8 @@ export {
   type Selection,
   selectTool,
   type ToolBatch,
-  toolErrorType,
 } from "./loop/tool_calls.ts";
+export { toolErrorType } from "./tools.ts";
 export { inputProblems } from "./loop/tool_input_validation.ts";
 export { type LoopConfig, loopConfigSchema, type LoopSchemaDefaults } from "./loop/loop_config.ts";
 export { type LoopDefaults, mountLoop } from "./loop/mount_loop.ts";

@@ -1,5 +1,6 @@
 /** Tools: the contract, calls, results, and the conversion of any value that a tool returns. */
 import { fieldError } from "./checks.ts";
+import { errorCode, errorName } from "./errors.ts";
 import { isObject, type JsonObject, type JsonSchema, toFrozen, toFrozenOwn, toPlain } from "./json.ts";
 import type { ContentBlock } from "./content_blocks.ts";
 import {
@@ -291,6 +292,16 @@ export function isResult(value: unknown): value is JsonObject {
 /** Returns a failed result for an error or a refusal; `code` is one of the `tool_…` codes. */
 export function toolFailure(message: string, fields: JsonObject = {}): ToolResult {
   return ToolResult({ success: false, error: { message, ...fields } });
+}
+
+/** Returns the `error.type` of `tool:error` for an error that a tool threw. */
+export function toolErrorType(error: unknown): string {
+  const code = errorCode(error);
+  if (
+    code !== undefined && (code.startsWith("tool_") || code === "limit_reached" || code === "interrupted")
+  ) return code;
+  const name = errorName(error);
+  return name === "NotCapable" || name === "PermissionDenied" ? "tool_permission_denied" : name;
 }
 
 /** Returns the text of a result for the model: JSON for objects, otherwise the value as a string. */

@@ -198,3 +198,32 @@ Deno.test("a loop that emits no events and checks no input calls the tool with t
   await run();
   assertEquals([inputs, data("tool:pre")[0]!.tool_input], [[{ limit: 20 }], { limit: 20 }]);
 });
+
+Deno.test("a loop that checks no input calls no tool with one that its schema refuses", async () => {
+  const inputs: unknown[] = [];
+  const { run, data } = direct({
+    providers: [[calls(["work", { limit: "many" }]), calls(["work", { limit: 2 }]), "done"]],
+    tools: [tool("work", (input) => void inputs.push(input), {
+      input_schema: { type: "object", properties: { limit: { type: "integer" } }, required: ["limit"] },
+    })],
+    hooks: [hook("tool:pre", (_event, { tool_input }) => ({
+      action: "modify",
+      data: { tool_input: (tool_input as { limit: unknown }).limit === 2 ? {} : tool_input },
+    }))],
+  });
+  await run();
+  assertEquals(inputs, []); // the second one is as a hook left it
+  const errors = data("tool:post").map(({ result }) => (result as unknown as ToolResult).error);
+  assertEquals(errors.map((error) => error?.type), ["tool_input_invalid", "tool_input_invalid"]);
+});
+
+Deno.test("a tool that checks its own input is asked once for a call of a loop that checks, too", async () => {
+  let count = 0;
+  const checked = Object.assign(tool("work", () => Promise.resolve("worked")), {
+    input_schema: { type: "object", properties: { limit: { type: "integer" } } },
+    checkInput: () => (count++, Promise.resolve([])),
+  });
+  const { run } = kit({ providers: [[calls(["work", { limit: 1 }]), "done"]], tools: [checked] });
+  await run();
+  assertEquals(count, 1);
+});

@@ -10,6 +10,7 @@ import {
 } from "../../sdk/json.ts";
 import { inputSchemaOf } from "../../sdk/snake_case_aliases.ts";
 import { wellFormed } from "../../sdk/well_formed.ts";
+import { refusalOfInput } from "../../sdk/loop/tool_input_validation.ts";
 import { isResult, toolFailure, toToolResult } from "../../sdk/tools.ts";
 import type {
   JsonObject,
@@ -94,6 +95,11 @@ export class ToolGuard implements Tool {
     call.started = true;
     if (call.gate === "pending") await session.loop_steps.gateCall(call);
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
+    const refusal = await refusalOfInput(this, call.input); // also of a loop that does not check
+    if (refusal) {
+      call.settled = { result: toolFailure(refusal.msg, { type: refusal.type }) };
+      return await this.#reported(call);
+    }
     const deadline = call.deadline = new CallDeadline(session, call.name);
     session.cancellation.registerToolStart(call.id, call.name);
     try {
@@ -125,8 +131,13 @@ export class ToolGuard implements Tool {
       call.deadline = null;
       session.cancellation.registerToolComplete(call.id);
     }
-    if (call.gated_by_kernel) await session.loop_steps.reportResult(call);
-    const { settled } = call;
+    return await this.#reported(call);
+  }
+
+  /** Reports how a call ended, unless the loop does; resolves to its result. */
+  async #reported(call: CallRecord): Promise<ToolResult> {
+    if (call.gated_by_kernel) await this.#session.loop_steps.reportResult(call);
+    const settled = call.settled!; // the call has ended
     if ("error" in settled) throw settled.error;
     return settled.result;
   }

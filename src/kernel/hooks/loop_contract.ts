@@ -5,8 +5,8 @@
  */
 import { errorCode, errorMessage } from "../../sdk/errors.ts";
 import { toPlain } from "../../sdk/json.ts";
-import { changedResult, toolErrorType } from "../../sdk/loop/tool_calls.ts";
-import { cancelledCallText, modelContent, shownResult } from "../../sdk/tools.ts";
+import { changedResult } from "../../sdk/loop/tool_calls.ts";
+import { cancelledCallText, modelContent, shownResult, toolErrorType } from "../../sdk/tools.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { HookActions } from "./hook_actions.ts";

@@ -2,7 +2,7 @@
  * Runs the tool calls of one answer: gate, look-up, schema, approval, execution. Every call gets exactly one
  * result, and results are in call order, whichever call finishes first.
  */
-import { errorCode, errorMessage, errorName } from "../errors.ts";
+import { errorCode, errorMessage } from "../errors.ts";
 import { isNoop } from "../hook_chain.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
 import { isObject, jsonEqual, type JsonObject } from "../json.ts";
@@ -15,11 +15,12 @@ import {
   shownResult,
   type Tool,
   type ToolCall,
+  toolErrorType,
   ToolResult,
   toToolResult,
 } from "../tools.ts";
 import { nearestNames } from "../findings.ts";
-import { inputProblems } from "./tool_input_validation.ts";
+import { type Refusal, refusalOfInput } from "./tool_input_validation.ts";
 
 /** Tool calls of one answer that run together, and their dependencies. */
 export interface ToolBatch {
@@ -185,12 +186,6 @@ export function findTool(tools: Record<string, Tool>, name: string): Tool | unde
 const CUT = "the limit of output tokens (max_output_tokens) cut the answer in the middle of its arguments. " +
   "Write less in one call: divide a long text over several calls, such as one that creates a file and others that add to it";
 
-/** Reason for not running a call; the `error` of `tool:error`. */
-interface Refusal {
-  type: string;
-  msg: string;
-}
-
 /** Resolves to why a call must not run, or to null. */
 async function refusalOf(
   { name, invalid_arguments }: ToolCall,
@@ -199,19 +194,12 @@ async function refusalOf(
   modified: boolean,
   is_cut: boolean,
 ): Promise<Refusal | null> {
-  if (invalid_arguments !== undefined && !modified) {
-    if (is_cut) return invalidInput(`The call of tool '${name}' was not run: ${CUT}`);
-    const received = invalid_arguments.slice(0, 200);
-    return invalidInput(`Arguments of tool '${name}' must be a JSON object: received ${received}`);
-  }
-  try {
-    const problems = [...await inputProblems(tool, input)];
-    if (problems.length === 0) return null;
-    return invalidInput(`Invalid arguments for tool '${name}': ${problems.join("; ")}`);
-  } catch (error) { // a sandboxed tool checks itself, and may hang, be gone, or return no list
-    const msg = `Cannot check the arguments of tool '${name}': ${errorMessage(error)}`;
-    return { type: toolErrorType(error), msg };
-  }
+  if (invalid_arguments === undefined || modified) return await refusalOfInput(tool, input);
+  const received = invalid_arguments.slice(0, 200);
+  const msg = is_cut
+    ? `The call of tool '${name}' was not run: ${CUT}`
+    : `Arguments of tool '${name}' must be a JSON object: received ${received}`;
+  return { type: "tool_input_invalid", msg };
 }
 
 /** Maximum number of tools that the result of an unknown one names. */
@@ -227,20 +215,6 @@ function notFound(name: string, tools: Record<string, Tool>): Refusal {
     ? `; the tools are ${known.slice(0, MAX_NAMES).join(", ")}${others}`
     : "; there are no tools";
   return { type: "tool_not_found", msg: `Tool '${name}' not found${hint}` };
-}
-
-function invalidInput(msg: string): Refusal {
-  return { type: "tool_input_invalid", msg };
-}
-
-/** Returns the `error.type` of `tool:error` for an error that a tool threw. */
-export function toolErrorType(error: unknown): string {
-  const code = errorCode(error);
-  if (
-    code !== undefined && (code.startsWith("tool_") || code === "limit_reached" || code === "interrupted")
-  ) return code;
-  const name = errorName(error);
-  return name === "NotCapable" || name === "PermissionDenied" ? "tool_permission_denied" : name;
 }
 
 /** Returns the result with which a hook replaced the tool's, or null; compared by value. */

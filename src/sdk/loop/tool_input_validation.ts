@@ -3,9 +3,10 @@
  * compiled to code.
  */
 import type { Schema, Validator } from "@cfworker/json-schema";
+import { errorMessage } from "../errors.ts";
 import { isObject, type JsonObject, type JsonSchema, toPlain } from "../json.ts";
 import { inputSchemaOf } from "../snake_case_aliases.ts";
-import type { Tool } from "../tools.ts";
+import { type Tool, toolErrorType } from "../tools.ts";
 import { isValidBySimpleSchema } from "./simple_schema.ts";
 import { readToolInput } from "./tool_input_reading.ts";
 
@@ -74,15 +75,43 @@ function countedCopy(schema: unknown): unknown {
 let library: typeof import("@cfworker/json-schema") | null = null;
 const validators = new WeakMap<object, Validator>();
 
+/** Frozen inputs without problems → the schema that they fit: what a loop has checked is not checked again. */
+const valid_inputs = new WeakMap<JsonObject, JsonSchema>();
+
 /** Resolves to what is wrong with an input, in words for the model; to an empty list when it is valid. */
 export async function inputProblems(
   tool: Pick<Tool, "input_schema" | "checkInput">,
   input: JsonObject,
 ): Promise<readonly string[]> {
   const schema = inputSchemaOf(tool);
+  if (valid_inputs.get(input) === schema || tool.checkInput && isTrivial(schema)) return [];
   const read = readToolInput(schema, input); // as the tool gets it
-  if (!tool.checkInput) return await schemaProblems(schema, read, "input", "the tool's input_schema");
-  return isTrivial(schema) ? [] : await tool.checkInput(read);
+  const problems = await (tool.checkInput?.(read) ??
+    schemaProblems(schema, read, "input", "the tool's input_schema"));
+  if (problems.length === 0 && Object.isFrozen(input)) valid_inputs.set(input, schema);
+  return problems;
+}
+
+/** Why a call does not run: the `error` of `tool:error`, of `tool_input_invalid` or of a check that failed. */
+export interface Refusal {
+  type: string;
+  msg: string;
+}
+
+/** Resolves to why a tool cannot be called with an input, or to null. */
+export async function refusalOfInput(
+  tool: Pick<Tool, "name" | "input_schema" | "checkInput">,
+  input: JsonObject,
+): Promise<Refusal | null> {
+  try {
+    const problems = await inputProblems(tool, input);
+    if (problems.length === 0) return null;
+    const msg = `Invalid arguments for tool '${tool.name}': ${[...problems].join("; ")}`;
+    return { type: "tool_input_invalid", msg };
+  } catch (error) { // a sandboxed tool checks itself, and may hang, be gone, or return no list
+    const msg = `Cannot check the arguments of tool '${tool.name}': ${errorMessage(error)}`;
+    return { type: toolErrorType(error), msg };
+  }
 }
 
 /**
