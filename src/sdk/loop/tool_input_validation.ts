@@ -75,7 +75,7 @@ function countedCopy(schema: unknown): unknown {
 let library: typeof import("@cfworker/json-schema") | null = null;
 const validators = new WeakMap<object, Validator>();
 
-/** Frozen inputs without problems → the schema that they fit: what a loop has checked is not checked again. */
+/** Frozen inputs without problems → the schema that they fit: the kernel does not check them again. */
 const valid_inputs = new WeakMap<JsonObject, JsonSchema>();
 
 /** Resolves to what is wrong with an input, in words for the model; to an empty list when it is valid. */
@@ -92,7 +92,7 @@ export async function inputProblems(
   return problems;
 }
 
-/** Why a call does not run: the `error` of `tool:error`, of `tool_input_invalid` or of a check that failed. */
+/** Why a call does not run: the `error` of `tool:error`. */
 export interface Refusal {
   type: string;
   msg: string;
