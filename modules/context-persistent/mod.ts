@@ -8,6 +8,7 @@ import {
   type Coordinator,
   deepFreeze,
   errorMessage,
+  type GrantedPermissions,
   isAbsolutePath,
   isPathGranted,
   type JsonObject,
@@ -17,6 +18,7 @@ import {
   type ModuleInfo,
   normalizePath,
   PreampError,
+  type TextFile,
 } from "preamp/base";
 import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
 
@@ -80,6 +82,24 @@ export async function mount(coordinator: Coordinator, config: JsonObject = {}): 
     throw new PreampError("context_overflow", message, { facts: { tokens, budget: max_tokens } });
   }
   await publish(coordinator, new SimpleContext(coordinator, settings, { id: ID, fixed }), { id: ID, recall });
+}
+
+/** Resolves to the memory files that can be read; {@link mount} reports the others. */
+export async function texts(config: JsonObject, permissions: GrantedPermissions): Promise<TextFile[]> {
+  const { memory_files } = parseConfig<{ memory_files: string[] }>(config, SCHEMA);
+  const found: TextFile[] = [];
+  for (const file of memory_files) {
+    try {
+      await checkGrant({ permissions }, file);
+      const bytes = new TextEncoder().encode(await readText(file));
+      const sha256 = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
+      const path = await Deno.realPath(file);
+      found.push({ label: `memory file ${baseName(file)}`, path, sha256, bytes: bytes.length });
+    } catch {
+      continue;
+    }
+  }
+  return found;
 }
 
 async function readText(file: string): Promise<string> {

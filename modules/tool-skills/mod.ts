@@ -2,7 +2,7 @@
 import { FileAccess, FileError } from "../files/access.ts";
 import { walkFiles } from "../files/walk.ts";
 import { AllowedTools } from "./allowed_tools.ts";
-import { readSkill, type Skill, SKILL_FILE, skillName } from "./skill_file.ts";
+import { MAX_SKILL_BYTES, readSkill, type Skill, SKILL_FILE, skillName } from "./skill_file.ts";
 import {
   type Coordinator,
   defineTool,
@@ -16,6 +16,7 @@ import {
   type MountReturn,
   PreampError,
   readConfig,
+  type TextFile,
   type Tool,
   toolFailure,
 } from "preamp/base";
@@ -104,6 +105,23 @@ export async function finds(config: JsonObject, permissions: GrantedPermissions)
     label: `skill ${name}`,
     commands: commands.map((command) => ({ name: command, summary: description })),
   }));
+}
+
+/** Resolves to the files of the skills. */
+export async function texts(config: JsonObject, permissions: GrantedPermissions): Promise<TextFile[]> {
+  const access = new FileAccess(permissions);
+  const { skills } = await findSkills(access, readConfig<SkillSettings>(CONFIG_SCHEMA, config).skills);
+  const found: TextFile[] = [];
+  for (const { name, folder } of skills.values()) {
+    try {
+      const { bytes, checked: { path } } = await access.read(`${folder}/${SKILL_FILE}`, MAX_SKILL_BYTES);
+      const sha256 = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as BufferSource)).toHex();
+      found.push({ label: `skill ${name}`, path, sha256, bytes: bytes.length });
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error; // it was changed since it was found
+    }
+  }
+  return found;
 }
 
 /** Folders that are looked into. */

@@ -3,9 +3,9 @@
  * nothing. The pure parts are in `src/plan`.
  */
 import { placeInAgent } from "./agent_plans.ts";
-import { defaultVariables, expandConfig, type LookUps, readableVariables, schemaOf } from "./plan_configs.ts";
-import { planFolder } from "./plan_folders.ts";
+import { defaultVariables, schemaOf } from "./plan_configs.ts";
 import { promptHost } from "./plan_sentence.ts";
+import { expandedConfig } from "./plan_texts.ts";
 import type { LazyLoader } from "./lazy_loader_and_sandbox.ts";
 import { type AuthorisedPlan, displayOf, effectiveGrantOf, grantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
@@ -14,6 +14,7 @@ import type { ComparedInput, LockedInput } from "./types.ts";
 import type { Declared } from "../loader/bundler/static_manifest.ts";
 import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
+import type { PlanText } from "../plan/compile.ts";
 import { Findings } from "../sdk/findings.ts";
 import { diffPlans } from "../plan/diff.ts";
 import type { PlanDiff } from "../plan/diff_module.ts";
@@ -64,7 +65,8 @@ export async function explain(
   const promptsOf = (spec: ModuleSpec) => promptHost(spec, schemaOf(spec, table), env, caller);
   return explainPlan({
     plan: compiled.plan,
-    plan_hash: compiled.plan_hash,
+    ...await plans.textsOf(authorised.plan),
+    instructions: (await plans.projectOf(authorised.plan))?.files ?? null,
     lock_hash: lock === undefined ? null : canonicalHash(lock),
     limits: grants.limits,
     env: [...compiled.env, ...variablesOfKeys(modules, table)],
@@ -109,7 +111,11 @@ export async function lockPlan(
   });
   const servers: Record<string, PinnedTools> = {};
   for (const module of modules) Object.assign(servers, await pinsOf(module, deps));
-  const fresh = lockOf(graphs, authorised.plan.base_url, servers);
+  const texts: PlanText[] = [];
+  for (const plan of [authorised.plan, ...authorised.agents.map(({ plan }) => plan)]) {
+    texts.push(...(await plans.textsOf(plan)).texts);
+  }
+  const fresh = lockOf(graphs, authorised.plan.base_url, servers, texts);
   if (caller.origin === "caller" && authorised.plan.origin === "operator") checkPublic(fresh);
   return kept ? lockOver(fresh, kept) : fresh;
 }
@@ -142,21 +148,6 @@ export async function foundBy(
   return [...new Map(found.flat().map((one) => [one.label, one])).values()];
 }
 
-/** Returns the config of a module with the values of its variables, which are not to be displayed. */
-function expandedConfig(
-  spec: ModuleSpec,
-  { grants, policy, origin, base_url }: AuthorisedPlan,
-  { modules: table, env }: ExplainDeps,
-): JsonObject {
-  const lookups: LookUps = {
-    plan: readableVariables(grants, env),
-    keys: env,
-    supplied: { settings: policy.mcp.servers, lock: {} },
-    folder: planFolder(origin, base_url),
-  };
-  return expandConfig(spec, schemaOf(spec, table), lookups, { register: () => {} });
-}
-
 /** Resolves to the tools of the servers that a module in the program names. */
 async function pinsOf(
   { spec, authorised }: AuthorisedModule,
@@ -180,8 +171,9 @@ async function pinsOf(
  * Checks that a lock has only names that a caller may see: no queries, which may contain signatures, no
  * folders of this machine and no code.
  */
-function checkPublic({ modules, files }: Lock): void {
+function checkPublic({ modules, files, texts }: Lock): void {
   const names = [
+    ...Object.keys(texts),
     ...Object.keys(modules),
     ...Object.values(modules).map(({ url }) => url),
     ...Object.keys(files),
@@ -237,10 +229,17 @@ export async function diff(
     await plans.lockBeside(from, caller, from.base_url),
     await plans.lockBeside(to, caller, to.base_url),
   ];
-  const sides = [{ ...before, servers: from_lock?.servers }, {
-    ...after,
-    servers: to_lock?.servers,
-  }] as const;
+  const textsIn = async (side: ComparedInput, lock: Lock | undefined) => ({
+    servers: lock?.servers,
+    locked_texts: lock?.texts,
+    // a plan that would be refused has no texts to compare
+    read_texts: await plans.authoriseAll(side, caller, side.base_url).then(({ plan }) => plans.textsOf(plan))
+      .then(({ texts }) => texts, () => undefined),
+  });
+  const sides = [
+    { ...before, ...await textsIn(from, from_lock) },
+    { ...after, ...await textsIn(to, to_lock) },
+  ] as const;
   return diffPlans(
     ...sides,
     (at, value) => inPlace(at, value, (data) => redactor.redact(withoutPlanSecrets(data))),

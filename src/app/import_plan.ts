@@ -82,6 +82,7 @@ function lockOfFetched(
       fetched.map(({ url, sha256, bytes }) => [lockedName(url, base_url), { sha256, bytes }]),
     ),
     servers: {},
+    texts: {},
   };
 }
 

@@ -62,15 +62,18 @@ function both(own: Lock, requested: Lock): Lock {
     const theirs = own.modules[source]?.integrity;
     if (theirs !== undefined && theirs !== integrity) throw contradiction(source, theirs, integrity);
   }
-  for (const [url, { sha256 }] of Object.entries(requested.files)) {
-    const theirs = own.files[url]?.sha256;
-    if (theirs !== undefined && theirs !== sha256) throw contradiction(url, theirs, sha256);
+  for (const kind of ["files", "texts"] as const) {
+    for (const [url, { sha256 }] of Object.entries(requested[kind])) {
+      const theirs = own[kind][url]?.sha256;
+      if (theirs !== undefined && theirs !== sha256) throw contradiction(url, theirs, sha256);
+    }
   }
   return {
     version: 1,
     modules: merged(requested.modules, own.modules),
     files: merged(requested.files, own.files),
     servers: merged(requested.servers, own.servers),
+    texts: merged(requested.texts, own.texts),
   };
 }
 

@@ -18,11 +18,12 @@ import {
 } from "./plan_finder.ts";
 import { Locks } from "./plan_locks.ts";
 import { createTemplate, type PlanTemplate } from "./plan_template.ts";
+import { hashWith, textsOf } from "./plan_texts.ts";
 import { ReadyPlan, type ReadyPlanDeps } from "./ready_plan.ts";
 import { rewrittenSources, type SourceOverrides } from "./source_overrides.ts";
 import type { LockedInput, NamedPlan, PlanCheck, PlanDocument, PlanInput } from "./types.ts";
 import { toDetail } from "../plan/check/findings.ts";
-import type { CompiledPlan } from "../plan/compile.ts";
+import type { CompiledPlan, PlanText } from "../plan/compile.ts";
 import { isRequestHeader } from "../plan/env.ts";
 import { lockFromData } from "../plan/lock.ts";
 import { authorise, authoriseWithin, type Grants } from "../policy/authorise.ts";
@@ -45,6 +46,9 @@ export interface PlansDeps extends ReadyPlanDeps {
   /** Folder of saved plans, ending in a slash. Default null: plans cannot be saved. */
   saved?: URL | null;
 }
+
+/** The caller of plans that are only described. */
+const OPERATOR: Caller = { name: "operator", namespace: "", origin: "operator" };
 
 /** What a plan is authorised with. */
 interface AuthoriseOptions {
@@ -105,7 +109,8 @@ export class Plans {
     headers: LookUp,
   ): Promise<RunnablePlan> {
     const project = await this.projectOf(authorised);
-    return new ReadyPlan(this.#options, found, authorised, headers, project, async (written) => {
+    const steering = { project, ...await this.textsOf(authorised) };
+    return new ReadyPlan(this.#options, found, authorised, headers, steering, async (written) => {
       const child = { ...found, input: written };
       return await this.#readyPlan(
         child,
@@ -114,6 +119,29 @@ export class Plans {
         headers,
       );
     });
+  }
+
+  /** Resolves to the texts in files that steer the model, and to the hash of the plan with them. */
+  async textsOf(authorised: AuthorisedPlan): Promise<{ texts: readonly PlanText[]; plan_hash: string }> {
+    const texts = await textsOf(authorised, this.#options);
+    return { texts, plan_hash: await hashWith(authorised.compiled, texts) };
+  }
+
+  /** Resolves to the hash of a plan that is not authorised for a run, as a run of the operator has it. */
+  async #hashOf(found: ResolvedPlan, caller: Caller): Promise<string> {
+    const template = await this.#templateOf(found);
+    const { compiled } = template;
+    try {
+      const { origin, base_url } = found;
+      const policy = this.#policyOf(caller);
+      const grants = this.#grantsOf(template, found, policy, {});
+      const base = base_url === undefined ? {} : { base_url };
+      const context = { origin, namespace: caller.namespace, policy, ...base };
+      return (await this.textsOf({ template, compiled, grants, policy, context, origin, ...base })).plan_hash;
+    } catch (error) {
+      if (errorCode(error) === undefined) throw error;
+      return compiled.plan_hash; // it is refused
+    }
   }
 
   /** Resolves to the instructions of the project that a plan asks for; to null if it asks for none. */
@@ -312,7 +340,7 @@ export class Plans {
     const sources = rewrittenSources(specs);
     const common = {
       warnings,
-      plan_hash: compiled.plan_hash,
+      plan_hash: await this.#hashOf(found, caller),
       ...(sources.length > 0 ? { sources } : {}),
     };
     const errors = await withPlacesIn(found, findings.errors.map((finding) => toDetail(finding)));
@@ -341,7 +369,8 @@ export class Plans {
    */
   async document(name: string, redact: (plan: JsonObject) => JsonObject): Promise<PlanDocument> {
     const found = name === "default" ? await this.#finder.standard() : await this.#finder.named(name);
-    const { plan_hash, written } = await this.#finder.compile(found);
+    const { written } = await this.#finder.compile(found);
+    const plan_hash = await this.#hashOf(found, OPERATOR);
     const { planText } = await import("../plan/plan_text.ts");
     const plan = redact(written);
     return { ...summaryOf(found.name ?? name, plan_hash, plan), plan, text: await planText(plan) };
@@ -364,8 +393,9 @@ export class Plans {
     const plans: NamedPlan[] = [];
     for (const name of await this.#options.named.names()) {
       try {
-        const { plan_hash, written } = await this.#finder.compile(await this.#finder.named(name));
-        plans.push(summaryOf(name, plan_hash, written));
+        const found = await this.#finder.named(name);
+        const { written } = await this.#finder.compile(found);
+        plans.push(summaryOf(name, await this.#hashOf(found, OPERATOR), written));
       } catch (error) {
         if (errorCode(error) === undefined) throw error;
       }

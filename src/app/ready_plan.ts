@@ -18,16 +18,26 @@ import type { ProjectInstructions } from "./project_instructions.ts";
 import { openBuiltin } from "./plan_template.ts";
 import { isOfUrl, UrlModules } from "./remote_modules.ts";
 import type { OpenedModule } from "../kernel/host.ts";
-import type { CompiledPlan } from "../plan/compile.ts";
+import type { CompiledPlan, PlanText } from "../plan/compile.ts";
 import { isRequestHeader } from "../plan/env.ts";
 import { askedOf, isAsked } from "../plan/permissions/permission_block.ts";
-import { type Lock, LockLookup } from "../plan/lock.ts";
+import { checkTexts, type Lock, LockLookup } from "../plan/lock.ts";
 import type { AgentPlans, ModuleReporter, RunnablePlan, SecretSink } from "../runs/ports.ts";
 import type { Warning } from "../runs/types.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
+
+/** What steers the model beside the text of the plan. */
+export interface Steering {
+  /** Instructions of the project; null if the plan does not ask for them. */
+  readonly project: ProjectInstructions | null;
+  /** Texts in files that the plan names or its modules read. */
+  readonly texts: readonly PlanText[];
+  /** Hash of the plan with these texts. */
+  readonly plan_hash: string;
+}
 
 /** Collaborators of {@link ReadyPlan}. */
 export interface ReadyPlanDeps {
@@ -54,6 +64,8 @@ export class ReadyPlan implements RunnablePlan {
   readonly #authorised: AuthorisedPlan;
   readonly #lookups: LookUps;
   readonly #unlocked_servers: readonly (Warning & { path: string })[];
+  /** The texts that the lock lacks, and those that it contradicts. */
+  readonly #texts: ReturnType<typeof checkTexts>;
   #url_modules: UrlModules | undefined;
   /**
    * Configs that were expanded to register their secrets. The first caller of {@link open} receives the
@@ -63,7 +75,6 @@ export class ReadyPlan implements RunnablePlan {
 
   /**
    * @param headers Returns a header of the request.
-   * @param project Instructions of the project; null if the plan does not ask for them.
    * @param child Implements {@link AgentPlans.child}.
    */
   constructor(
@@ -71,9 +82,10 @@ export class ReadyPlan implements RunnablePlan {
     found: ResolvedPlan,
     authorised: AuthorisedPlan,
     headers: LookUp,
-    project: ProjectInstructions | null,
+    steering: Steering,
     child: AgentPlans["child"],
   ) {
+    const { project, plan_hash, texts } = steering;
     const { template, grants, policy, context, origin, base_url } = authorised;
     const { lock } = context;
     const { limits } = policy;
@@ -86,7 +98,11 @@ export class ReadyPlan implements RunnablePlan {
       supplied: { settings: policy.mcp.servers, lock: lock?.servers ?? {} },
       folder: planFolder(origin, base_url),
     };
-    this.compiled = project === null ? template.compiled : withInstructions(template.compiled, project);
+    const compiled = plan_hash === template.compiled.plan_hash
+      ? template.compiled
+      : { ...template.compiled, plan_hash };
+    this.compiled = project === null ? compiled : withInstructions(compiled, project);
+    this.#texts = checkTexts(lock, texts, base_url);
     if (project !== null) this.instructions = project.files;
     this.limits = grants.limits;
     this.cost_is_asked_for = grants.cost_limit === "asked";
@@ -96,9 +112,14 @@ export class ReadyPlan implements RunnablePlan {
       (name) => isRequestHeader(name) ? headers(name) : deps.env(name),
     );
     this.#unlocked_servers = unlockedServers(template.specs, lock, deps.modules);
-    const loose = lock === undefined
-      ? []
-      : [...unlocked(template.specs, lock, base_url), ...this.#unlocked_servers];
+    const loose = lock === undefined ? [] : [
+      ...unlocked(template.specs, lock, base_url),
+      ...this.#unlocked_servers,
+      ...this.#texts.missing.map((name) => ({
+        code: "text_not_locked",
+        message: `The lock does not have the text ${name}: run preamp plan lock`,
+      })),
+    ];
     const unread = (project?.warnings ?? []).map((message) => ({ code: "instructions_unread", message }));
     this.warnings = unset.length + loose.length + unread.length === 0
       ? template.run_warnings
@@ -120,6 +141,19 @@ export class ReadyPlan implements RunnablePlan {
   }
 
   async load(): Promise<void> {
+    const { missing: [unlocked], changed: [changed] } = this.#texts;
+    if (changed !== undefined) {
+      throw new PreampError(
+        "module_integrity_mismatch",
+        `Cannot use the text ${changed}: it has changed since the plan was locked; review it, and run preamp plan lock`,
+      );
+    }
+    if (unlocked !== undefined && this.#authorised.policy.modules.frozen) {
+      throw new PreampError(
+        "module_pin_required",
+        `Cannot use the text ${unlocked}: the lock does not have it; run preamp plan lock`,
+      );
+    }
     const [server] = this.#authorised.policy.modules.frozen ? this.#unlocked_servers : [];
     if (server) {
       throw new PreampError(

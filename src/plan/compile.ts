@@ -20,6 +20,17 @@ import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { withOwnModel } from "./model_choice.ts";
 import type { Finding } from "../sdk/findings.ts";
 
+/** A text for the model in a file. */
+export interface PlanText {
+  /** What it is, such as `system`, `agents.reviewer.system` or `skill release`. */
+  readonly label: string;
+  /** URL of the file. */
+  readonly url: string;
+  /** SHA-256 of its bytes, lower-case hex. */
+  readonly sha256: string;
+  readonly bytes: number;
+}
+
 /** An accepted plan. Deeply frozen. */
 export interface CompiledPlan {
   /**
@@ -31,8 +42,10 @@ export interface CompiledPlan {
    * `coordinator.config`.
    */
   readonly written: JsonObject;
-  /** `sha256-…` of the RFC 8785 JSON of `written`. */
+  /** `sha256-…` of the RFC 8785 JSON of `written`, with the texts of `system: {file}` in their places. */
   readonly plan_hash: string;
+  /** The files of `system: {file}`. */
+  readonly texts: readonly PlanText[];
   readonly warnings: readonly WarningDetail[];
   /** Every `${VAR}` except expanded folders. */
   readonly env: readonly PlanEnvReference[];
@@ -116,7 +129,8 @@ async function compileText(
   const compiled = deepFreeze({
     plan: withTexts(expanded, files, texts),
     written,
-    plan_hash: await canonicalDigest(written),
+    plan_hash: await canonicalDigest(withTexts(written, files, texts)),
+    texts: await Promise.all(files.map((file, index) => planText(file, texts[index]!, base_url))),
     warnings: findings.warnings.map((finding) => toWarning(finding, locate)),
     env,
   });
@@ -168,16 +182,32 @@ async function readFile(
   throw documentError("plan_invalid", label, [detail], cause);
 }
 
-/** Returns the checked plan with the text of each `system: {file}`. */
-function withTexts(checked: MountPlan, files: readonly FileReference[], texts: readonly string[]): MountPlan {
+async function planText(
+  { owner, file }: FileReference,
+  text: string,
+  base_url: string | undefined,
+): Promise<PlanText> {
+  const bytes = new TextEncoder().encode(text);
+  const sha256 = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
+  const label = formatPath([...owner, "system"]);
+  return { label, url: systemFileUrl(file, base_url), sha256, bytes: bytes.length };
+}
+
+/** Returns a plan, checked or as written, with the text of each `system: {file}`. */
+function withTexts<Plan extends MountPlan | JsonObject>(
+  checked: Plan,
+  files: readonly FileReference[],
+  texts: readonly string[],
+): Plan {
   if (files.length === 0) return checked;
-  const plan: MountPlan = { ...checked, agents: { ...checked.agents } };
+  const agents = isObject(checked.agents) ? { ...checked.agents } : {};
+  const plan = { ...checked, agents };
   for (const [index, { owner: [, agent] }] of files.entries()) {
     const system = texts[index]!; // of the same index
     if (agent === undefined) plan.system = system;
     else {
-      const overlay = plan.agents[agent];
-      plan.agents[agent] = { ...isObject(overlay) ? overlay : {}, system };
+      const overlay = agents[agent];
+      agents[agent] = { ...isObject(overlay) ? overlay : {}, system };
     }
   }
   return plan;

@@ -12,6 +12,7 @@ import {
   type Redact,
   sourceText,
 } from "./diff_module.ts";
+import type { PlanText } from "./compile.ts";
 import type { Lock } from "./lock.ts";
 import { askedOf } from "./permissions/permission_block.ts";
 import type { PlanEnvReference } from "./env.ts";
@@ -26,6 +27,10 @@ export interface ComparedPlan {
   readonly written: JsonObject;
   /** The tools of MCP servers in the plan's lock. */
   readonly servers?: Lock["servers"] | undefined;
+  /** The texts in the plan's lock. */
+  readonly locked_texts?: Lock["texts"] | undefined;
+  /** The texts that its modules read now. */
+  readonly read_texts?: readonly PlanText[] | undefined;
 }
 
 /**
@@ -45,8 +50,34 @@ export function diffPlans(from: ComparedPlan, to: ComparedPlan, redact: Redact):
   }
   diffRest(from.written, to.written, report);
   diffServers(from, to, report);
+  diffTexts(from, to, report);
   return report.diff;
 }
+
+/** Reports texts for the model that differ: those in the locks, and those that modules read now. */
+function diffTexts(from: ComparedPlan, to: ComparedPlan, report: DiffReport): void {
+  const compare = (place: string, before: Digests, after: Digests) => {
+    for (const name of new Set([...before.keys(), ...after.keys()])) {
+      const [old, now] = [before.get(name), after.get(name)];
+      const fact = old === undefined ? "was added" : now === undefined ? "was removed" : "changed";
+      report.change("other", `${place}.${name}`, old, now, `The text of ${name} ${fact}`);
+    }
+  };
+  const locked = ({ locked_texts = {} }: ComparedPlan): Digests =>
+    new Map(Object.entries(locked_texts).map(([name, { sha256 }]) => [name, sha256]));
+  const read = ({ read_texts = [] }: ComparedPlan): Digests =>
+    new Map(
+      read_texts.filter(({ label }) => !SYSTEM_LABEL.test(label)).map(({ label, sha256 }) => [label, sha256]),
+    );
+  if (from.locked_texts && to.locked_texts) compare("lock.texts", locked(from), locked(to));
+  if (from.read_texts && to.read_texts) compare("texts", read(from), read(to));
+}
+
+/** Name → digest of a text. */
+type Digests = ReadonlyMap<string, string>;
+
+/** Labels of texts that are compared as parts of the plan. */
+const SYSTEM_LABEL = /^(?:agents\b.*\.)?system$/;
 
 /** Reports tools that differ in the locks. A server that only one lock has is a change of a config. */
 function diffServers(

@@ -5,6 +5,7 @@
  */
 import { type MountPlan, PERMISSION_KINDS } from "../sdk/plan.ts";
 import type { Tier } from "./check/check_spec.ts";
+import type { PlanText } from "./compile.ts";
 import { findEnv } from "./env.ts";
 import { isInline, lockedName } from "./lock.ts";
 import { decodePercent } from "../text/escape.ts";
@@ -71,6 +72,10 @@ export interface Explanation {
   plan_hash: string;
   /** Hash of the lock that was used; null without one. */
   lock_hash: string | null;
+  /** Files whose texts steer the model: part of `plan_hash`, and pinned by the lock. */
+  texts: { label: string; url: string; sha256: string; bytes: number }[];
+  /** Files of the project that would be read now; null without `instructions: project`. */
+  instructions: { path: string; sha256: string; bytes: number }[] | null;
   /** What all modules may touch together, also as a sentence. */
   summary: PlanSummary;
   /** In mount order. */
@@ -114,6 +119,8 @@ export interface ExplainInput {
   plan: MountPlan;
   plan_hash: string;
   lock_hash: string | null;
+  texts: readonly PlanText[];
+  instructions: readonly { path: string; sha256: string; bytes: number }[] | null;
   /** The effective limits. */
   limits: RunLimits;
   env: readonly { name: string }[];
@@ -138,6 +145,8 @@ export function explainPlan(input: ExplainInput): Explanation {
   return {
     plan_hash,
     lock_hash,
+    texts: input.texts.map((text) => ({ ...text, url: displayUrl(text.url, base_url) })),
+    instructions: input.instructions && input.instructions.map((file) => ({ ...file })),
     summary: { text: summaryText(facts), ...facts },
     modules,
     env,

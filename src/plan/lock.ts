@@ -7,7 +7,8 @@
  *   "version": 1,
  *   "modules": {"<source>": {"url", "integrity"}},
  *   "files": {"<url>": {"sha256": "<hex>", "bytes": n}},
- *   "servers": {"<MCP server>": {"<tool>": {"sha256": "<hex>", "parameters": ["<name>"]}}}
+ *   "servers": {"<MCP server>": {"<tool>": {"sha256": "<hex>", "parameters": ["<name>"]}}},
+ *   "texts": {"<file>": {"sha256": "<hex>", "bytes": n}}
  * }
  * ```
  */
@@ -15,6 +16,7 @@ import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { type PinnedTool, type PinnedTools, toolChanges } from "../sdk/pinned_tools.ts";
 import type { Source } from "../sdk/plan.ts";
+import type { PlanText } from "./compile.ts";
 import { isIntegrity } from "./check/check_spec.ts";
 import { fitting, object, texts } from "./check/field_checks.ts";
 import { checkKeys, Findings } from "../sdk/findings.ts";
@@ -32,6 +34,8 @@ export interface Lock {
   readonly files: Readonly<Record<string, LockedFile>>;
   /** MCP server → name of a tool → its definition. */
   readonly servers: Readonly<Record<string, PinnedTools>>;
+  /** Files whose texts steer the model, keyed as `files`. */
+  readonly texts: Readonly<Record<string, LockedFile>>;
 }
 
 interface LockedModule {
@@ -55,7 +59,7 @@ const LOCK_LIMITS: Readonly<DocumentLimits> = {
   max_aliases: 0,
 };
 
-const KEYS: ReadonlySet<string> = new Set(["version", "modules", "files", "servers"]);
+const KEYS: ReadonlySet<string> = new Set(["version", "modules", "files", "servers", "texts"]);
 const MODULE_KEYS: ReadonlySet<string> = new Set(["url", "integrity"]);
 const TOOL_KEYS: ReadonlySet<string> = new Set(["sha256", "parameters"]);
 const FILE_KEYS: ReadonlySet<string> = new Set(["sha256", "bytes"]);
@@ -93,6 +97,7 @@ function readLock(data: JsonObject, label: string, locate: Locate | undefined): 
   const modules: Record<string, LockedModule> = Object.create(null);
   const files: Record<string, LockedFile> = Object.create(null);
   const servers: Record<string, Record<string, PinnedTool>> = Object.create(null);
+  const texts: Record<string, LockedFile> = Object.create(null);
   for (const [source, value] of entriesOf(data, "modules", findings)) {
     const module = readModule(value, ["modules", source], findings);
     if (module) modules[source] = module;
@@ -101,7 +106,11 @@ function readLock(data: JsonObject, label: string, locate: Locate | undefined): 
     const file = readFile(value, ["files", url], findings);
     if (file) files[url] = file;
   }
-  // a lock of an earlier version has no servers
+  // a lock of an earlier version has neither texts nor servers
+  for (const [path, value] of data.texts === undefined ? [] : entriesOf(data, "texts", findings)) {
+    const file = readFile(value, ["texts", path], findings);
+    if (file) texts[path] = file;
+  }
   for (const [name] of data.servers === undefined ? [] : entriesOf(data, "servers", findings)) {
     const tools: Record<string, PinnedTool> = servers[name] = Object.create(null);
     const fields = object((data.servers as JsonObject)[name], ["servers", name], findings) ?? {};
@@ -114,7 +123,7 @@ function readLock(data: JsonObject, label: string, locate: Locate | undefined): 
     const details: ErrorDetail[] = findings.errors.map((finding) => toDetail(finding, locate));
     throw documentError("lock_invalid", label, details);
   }
-  return { version: 1, modules, files, servers };
+  return { version: 1, modules, files, servers, texts };
 }
 
 function entriesOf(data: JsonObject, key: string, findings: Findings): [string, unknown][] {
@@ -182,6 +191,7 @@ export function lockOf(
   graphs: readonly LockedGraph[],
   base_url?: string,
   servers: Lock["servers"] = {},
+  plan_texts: readonly PlanText[] = [],
 ): Lock {
   const modules = graphs.map(({ source, url, integrity }) =>
     [lockedSource(source), { url: lockedName(url, base_url), integrity }] as const
@@ -192,7 +202,35 @@ export function lockOf(
     )
   );
   const tools = Object.entries(servers);
-  return { version: 1, modules: sorted(modules), files: sorted(files), servers: sorted(tools) };
+  return {
+    version: 1,
+    modules: sorted(modules),
+    files: sorted(files),
+    servers: sorted(tools),
+    texts: lockedTexts(plan_texts, base_url),
+  };
+}
+
+/** Returns the texts of a plan as a lock has them. */
+function lockedTexts(texts: readonly PlanText[], base_url: string | undefined): Record<string, LockedFile> {
+  return sorted(
+    texts.map(({ url, sha256, bytes }) => [lockedName(url, base_url), { sha256, bytes }] as const),
+  );
+}
+
+/** Returns the texts that a lock lacks (without a lock: all), and those that it contradicts, by name. */
+export function checkTexts(
+  lock: Lock | undefined,
+  texts: readonly PlanText[],
+  base_url: string | undefined,
+): { missing: string[]; changed: string[] } {
+  const names = Object.entries(lockedTexts(texts, base_url));
+  const known = (name: string) => lock && Object.hasOwn(lock.texts, name) ? lock.texts[name] : undefined;
+  return {
+    missing: names.filter(([name]) => !known(name)).map(([name]) => name),
+    changed: names.filter(([name, { sha256 }]) => known(name) && known(name)?.sha256 !== sha256)
+      .map(([name]) => name),
+  };
 }
 
 /**
@@ -205,6 +243,7 @@ export function lockOver(fresh: Lock, kept: Lock): Lock {
     modules: sorted(Object.entries({ ...kept.modules, ...fresh.modules })),
     files: sorted(Object.entries({ ...kept.files, ...fresh.files })),
     servers: sorted(Object.entries({ ...kept.servers, ...fresh.servers })),
+    texts: sorted(Object.entries({ ...kept.texts, ...fresh.texts })),
   };
 }
 
@@ -227,6 +266,11 @@ export function lockDifferences(lock: Lock, fresh: Lock): string[] {
     else if (known.sha256 !== sha256) {
       differences.push(`${url} has other bytes: ${bytes}, but the lock has ${known.bytes}`);
     }
+  }
+  for (const [path, { sha256 }] of Object.entries(fresh.texts)) {
+    const known = Object.hasOwn(lock.texts, path) ? lock.texts[path] : undefined;
+    if (!known) differences.push(`the text ${path} is not in the lock`);
+    else if (known.sha256 !== sha256) differences.push(`the text ${path} has changed`);
   }
   for (const [name, tools] of Object.entries(fresh.servers)) {
     const known = Object.hasOwn(lock.servers, name) ? lock.servers[name] : undefined;
@@ -265,8 +309,13 @@ export function isInline(url: string): boolean {
 
 /** Returns the text of `plan.lock.json`. Keys are sorted, so that a change is a small diff. */
 export function formatLock(lock: Lock): string {
-  const { servers, ...rest } = lockOver(lock, { version: 1, modules: {}, files: {}, servers: {} });
-  const written = Object.keys(servers).length === 0 ? rest : { ...rest, servers };
+  const empty = { version: 1, modules: {}, files: {}, servers: {}, texts: {} } as const;
+  const { servers, texts, ...rest } = lockOver(lock, empty);
+  const written = {
+    ...rest,
+    ...(Object.keys(servers).length === 0 ? {} : { servers }),
+    ...(Object.keys(texts).length === 0 ? {} : { texts }),
+  };
   return `${JSON.stringify(written, null, 2)}\n`;
 }
 

@@ -133,6 +133,23 @@ export interface Module {
    * gives to the model. `preamp chat` names it at its start.
    */
   finds?(config: JsonObject, permissions: GrantedPermissions): Promise<readonly Found[]>;
+  /**
+   * Optional, of a module in the program: resolves to the files whose texts it gives to the model. They are
+   * part of the plan's hash, and a lock pins them. A file that cannot be read is left out.
+   */
+  texts?(config: JsonObject, permissions: GrantedPermissions): Promise<readonly TextFile[]>;
+}
+
+/** A file whose text steers the model. */
+export interface TextFile {
+  /** What it is, the same on every machine, such as `skill release`. */
+  readonly label: string;
+  /** Absolute path, links followed. */
+  readonly path: string;
+  /** SHA-256 of its bytes, lower-case hex. */
+  readonly sha256: string;
+  /** Size of the file. */
+  readonly bytes: number;
 }
 
 /** Something that a module finds in a folder by itself. */

@@ -149,6 +149,8 @@ Deno.test("a plan with instructions: project has them after its system text; the
     assertEquals((await runtime.plans.finds({ plan: PLAN }, OPERATOR)).map(({ label }) => label), [
       "AGENTS.md",
     ]);
+    const { instructions } = await runtime.plans.explain({ plan: PLAN }, OPERATOR);
+    assertEquals(instructions?.map(({ path }) => path), ["AGENTS.md"]);
   }));
 
 Deno.test("instructions: project is refused in a caller's plan, and another word in every plan", async () => {

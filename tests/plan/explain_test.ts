@@ -48,6 +48,8 @@ async function explain(
     plan,
     plan_hash,
     lock_hash: null,
+    texts: [],
+    instructions: null,
     limits: LIMITS,
     env,
     warnings: [],

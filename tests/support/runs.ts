@@ -181,7 +181,7 @@ function readyPlan(
   if (found.refused) throw found.refused;
   const { plan, open } = planOf(found, clock);
   return {
-    compiled: { plan, written, plan_hash: canonicalHash(written), warnings: [], env: [] },
+    compiled: { plan, written, plan_hash: canonicalHash(written), warnings: [], env: [], texts: [] },
     limits: { ...RUN_LIMITS, ...found.limits, ...request.limits },
     cost_is_asked_for: found.cost_is_asked_for ?? request.limits?.max_cost_usd !== undefined,
     lock_hash: null,

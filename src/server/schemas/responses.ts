@@ -186,6 +186,12 @@ const TierAnswer = z.union([z.literal(true), z.string()]);
 const Explanation = z.object({
   plan_hash: text,
   lock_hash: text.nullable(),
+  texts: z.array(z.object({ label: text, url: text, sha256: text, bytes: count })).meta({
+    description: "files whose texts steer the model; part of plan_hash, and pinned by a lock",
+  }),
+  instructions: z.array(z.object({ path: text, sha256: text, bytes: count })).nullable().meta({
+    description: "files of the project that would be read now; null without `instructions: project`",
+  }),
   summary: z.object({
     text: text.meta({ description: "the rest as a sentence" }),
     prompts_to: z.array(text).meta({

@@ -84,17 +84,21 @@ function sentence(
 }
 
 function overview(
-  { plan_hash, lock_hash, limits, env, deno_flags }: Explanation,
+  { plan_hash, lock_hash, texts, instructions, limits, env, deno_flags }: Explanation,
   name: string,
   { bold, dim }: Style,
   columns: number,
 ): string {
-  const list = (items: readonly string[], shown: (item: string) => string, separator: string) =>
+  const list = <Item>(items: readonly Item[], shown: (item: Item) => string, separator: string) =>
     items.length === 0 ? "none" : items.map(shown).join(separator);
-  const rows: [string, string][] = [
+  const rows: (readonly [string, string])[] = [
     ["plan", clean(name)],
     ["hash", plan_hash],
     ["lock", lock_hash ?? "none"],
+    ...texts.length === 0 ? [] : [["texts", texts.map(({ label }) => clean(label)).join(", ")] as const],
+    ...instructions === null ? [] : [
+      ["project", `its instructions, now ${list(instructions, ({ path }) => clean(path), ", ")}`] as const,
+    ],
     [
       "limits",
       LIMIT_NAMES.map((limit) => `${limit} ${limits[limit]}`).join(", ") +

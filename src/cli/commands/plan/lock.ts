@@ -54,8 +54,16 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
     : await write(url, shown, text, fresh, args.has("prune"));
   const modules = Object.keys(fresh.modules).length;
   const servers = Object.keys(fresh.servers).length;
+  const texts = Object.keys(fresh.texts).length;
   const files = Object.keys(fresh.files).length;
-  const data: LockAnswer = { file: decodeURIComponent(url.pathname), modules, files, servers, ...result };
+  const data: LockAnswer = {
+    file: decodeURIComponent(url.pathname),
+    modules,
+    files,
+    servers,
+    texts,
+    ...result,
+  };
   return {
     data,
     text: answerText(data, shown, io),
@@ -73,6 +81,8 @@ interface LockAnswer {
   files: number;
   /** Number of locked MCP servers of the plan. */
   servers: number;
+  /** Number of locked files with texts for the model. */
+  texts: number;
   /** Differences between lock and modules; empty unless `status` is `differs`. */
   differences: string[];
 }
@@ -107,12 +117,12 @@ async function write(
   return { status: "written", differences: [] };
 }
 
-function isEmpty({ modules, servers }: Lock): boolean {
-  return Object.keys(modules).length + Object.keys(servers).length === 0;
+function isEmpty({ modules, servers, texts }: Lock): boolean {
+  return [modules, servers, texts].every((part) => Object.keys(part).length === 0);
 }
 
 function answerText(
-  { status, differences, modules, files, servers }: LockAnswer,
+  { status, differences, modules, files, servers, texts }: LockAnswer,
   shown: string,
   io: Io,
 ): string {
@@ -121,13 +131,14 @@ function answerText(
     counted(modules, "module"),
     counted(files, "file"),
     ...servers === 0 ? [] : [counted(servers, "MCP server")],
+    ...texts === 0 ? [] : [counted(texts, "text")],
   ].join(", ");
   switch (status) {
     case "nothing_to_lock":
       return "Nothing to lock: every module is built in\n";
     case "ok":
       return `${green("ok")}, ${
-        modules + servers === 0 ? "nothing to lock: every module is built in" : counts
+        modules + servers + texts === 0 ? "nothing to lock: every module is built in" : counts
       }\n`;
     case "differs":
       return differences.map((text) => `${red("differs")}  ${escapeUnprintable(text)}\n`).join("");
