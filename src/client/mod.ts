@@ -368,6 +368,46 @@ export class PreampClient {
   }
 }
 
+/**
+ * The text of a run's answer, from the entries of its stream. A repeated model call replaces the text of a
+ * call that was lost, so that the text may become shorter.
+ *
+ * @example
+ * ```ts ignore
+ * const answer = new AnswerText();
+ * for await (const entry of client.stream({ prompt: "Hello" })) console.log(answer.add(entry));
+ * ```
+ */
+export class AnswerText {
+  /** The text so far; at the end the run's `output_text`. */
+  text = "";
+  #request: unknown = null;
+  /** Indices of the blocks of the model call that are text. */
+  readonly #blocks = new Set<unknown>();
+
+  /** Processes the next entry; returns {@linkcode text}. */
+  add({ event, data, parent_id }: Entry): string {
+    if (event === "run:end") return this.text = (data.run as Run).output_text;
+    if (parent_id !== undefined) return this.text; // of a sub-agent
+    const is_own = data.request_id === this.#request;
+    if (event === "content_block:start") {
+      if (!is_own) this.#restart(data.request_id);
+      if (data.block_type === "text") this.#blocks.add(data.block_index);
+    } else if (event === "content_block:delta") {
+      if (is_own && this.#blocks.has(data.block_index)) this.text += data.delta;
+    } else if (event === "content_block:void" || event === "llm:stream_aborted") {
+      if (is_own) this.#restart(null);
+    }
+    return this.text;
+  }
+
+  #restart(request: unknown): void {
+    this.#request = request;
+    this.#blocks.clear();
+    this.text = "";
+  }
+}
+
 function runPath(id: string): string {
   return `/v1/runs/${encodeURIComponent(id)}`;
 }

@@ -79,6 +79,7 @@ const EVENTS: Readonly<Record<string, readonly EventTrait[]>> = {
   "content_block:start": ["reserved", "own_fields"],
   "content_block:delta": ["reserved", "own_fields"],
   "content_block:end": ["reserved", "own_fields"],
+  "content_block:void": ["runtime", "log_only", "own_fields"],
   "thinking:delta": ["own_fields"],
   "thinking:final": ["own_fields"],
   "tool:pre": ["gate", "durable", "reserved", "own_fields"],

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import {
+  AnswerText,
   type ClientOptions,
   type Entry,
   PreampApiError,
@@ -188,4 +189,37 @@ Deno.test("a problem that a slow server sends with status 200 is thrown", async 
   await using server = open(() => Promise.resolve(new Response(`   ${JSON.stringify(body)}`)));
   const error = await problem(() => server.client.run(REQUEST));
   assertEquals([error.code, error.status, error.message], ["module_fetch_failed", 502, "no module"]);
+});
+
+Deno.test("AnswerText is the answer of the run, without text of lost calls, other blocks and sub-agents", async () => {
+  await using server = open();
+  const answer = new AnswerText();
+  for await (const entry of server.client.stream(REQUEST)) answer.add(entry);
+  assertEquals(answer.text, "6 × 7 is 42.");
+
+  const entry = (event: string, data: Entry["data"], more: Partial<Entry> = {}): Entry => ({
+    ...{ seq: 1, ts: "", run_id: "run_1", session_id: "ses_1", event, data },
+    ...more,
+  });
+  const start = (request_id: string, block_index = 0, block_type = "text") =>
+    entry("content_block:start", { request_id, block_index, block_type });
+  const delta = (request_id: string, delta: string, block_index = 0) =>
+    entry("content_block:delta", { request_id, block_index, delta });
+  for (const lost of ["content_block:void", "llm:stream_aborted"]) {
+    const text = new AnswerText();
+    const steps = [
+      start("a"),
+      delta("a", "Half"),
+      entry(lost, { request_id: "other" }),
+      entry(lost, { request_id: "a" }),
+      delta("a", "late"), // of the call that was lost
+      start("b", 0, "thinking"),
+      delta("b", "hm", 0),
+      start("b", 1),
+      delta("b", "All", 1),
+      { ...delta("b", "sub", 1), parent_id: "ses_0" },
+      delta("b", " of it", 1),
+    ].map((one) => text.add(one));
+    assertEquals(steps, ["", "Half", "Half", "", "", "", "", "", "All", "All", "All of it"]);
+  }
 });

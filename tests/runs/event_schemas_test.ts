@@ -27,6 +27,7 @@ const NOT_SEEN: ReadonlySet<string> = new Set([
   "thinking:final",
   "context:reset",
   "context:compaction-skipped",
+  "content_block:void", // after a crash: resume_test.ts
   "context:tool_result_ingress_truncated",
   "context:token_meter",
   "context:summary",

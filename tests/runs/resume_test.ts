@@ -149,6 +149,11 @@ Deno.test("killed during a provider call: the call is repeated and its first del
   const { plan } = countingPlan();
   const { entries } = await killAndResume({ plan, react: allow }, BEHIND.first_delta);
   assertEquals(entries[BEHIND.first_delta]!.data, { status: "running", resumed: true });
+  const { request_id } = entries[BEHIND.first_delta - 1]!.data;
+  const { event, data } = entries[BEHIND.first_delta + 1]!;
+  assertEquals([event, data], ["content_block:void", { request_id }]);
+  const later = entries.slice(BEHIND.first_delta + 2);
+  assertEquals(later.filter(({ data }) => data.request_id === request_id), []);
   const requests = entries.filter(({ event }) => event === "provider:request");
   assertEquals(requests.map(({ iteration }) => iteration), [1, 2, 2]);
   const ids = entries.filter(({ event, iteration }) => event === "content_block:start" && iteration === 2)

@@ -101,6 +101,24 @@ function activeDuration(entries: readonly Entry[]): number {
   return active_ms;
 }
 
+/** Events after which the deltas of a session's model call are those of its answer, or known to be void. */
+const SETTLES_DELTAS: ReadonlySet<string> = new Set([
+  "provider:response",
+  "provider:error",
+  "llm:stream_aborted",
+  "content_block:void",
+]);
+
+/** Returns the last streamed entry of each model call that the process did not finish. */
+function lostStreams(entries: readonly Entry[]): Entry[] {
+  const streaming = new Map<string, Entry>();
+  for (const entry of entries) {
+    if (SETTLES_DELTAS.has(entry.event)) streaming.delete(entry.session_id);
+    else if (entry.event.startsWith("content_block:")) streaming.set(entry.session_id, entry);
+  }
+  return [...streaming.values()];
+}
+
 /** Restores projection, log, approvals and used limits; returns the state of the interrupted turn, if any. */
 export function restoreRun(
   { input, entries }: OrphanedRun,
@@ -118,8 +136,9 @@ export function restoreRun(
 }
 
 /**
- * Records durably that the run continues in this process. Denies the open questions of its sub-agents, which
- * do not continue, and all of a run that was cancelled. A limit that was raised is no question any more.
+ * Records durably that the run continues in this process, and which streamed text is void. Denies the open
+ * questions of its sub-agents, which do not continue, and all of a run that was cancelled. A limit that was
+ * raised is no question any more.
  */
 export async function announceRecovery(
   { entries }: OrphanedRun,
@@ -128,6 +147,12 @@ export async function announceRecovery(
 ): Promise<void> {
   const status = AWAITING.has(projection.status) ? projection.status : "running";
   await host.status({ status, resumed: true });
+  for (const { session_id: of, data, parent_id = null, turn_id, iteration } of lostStreams(entries)) {
+    const { request_id } = data;
+    await host.record(
+      draftEntry("content_block:void", of, { request_id }, { parent_id, turn_id, iteration }),
+    );
+  }
   await log.flush();
   const is_cancelled = entries.some(({ event, session_id: of }) =>
     event === "cancel:requested" && of === session_id

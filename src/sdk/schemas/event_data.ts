@@ -302,6 +302,9 @@ const MODEL = {
     delta: text.min(1),
   }),
   "content_block:end": payload("A block is complete.", { ...streamed, total_blocks: ordinal, block }),
+  "content_block:void": payload("The process of a model call has ended; the call's deltas are void.", {
+    request_id,
+  }),
   "thinking:delta": payload("More text of a model's reasoning.", { text }),
   "thinking:final": payload("A model's complete reasoning.", { text }),
 };
