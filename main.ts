@@ -4,9 +4,9 @@
  *   deno run … main.ts serve        the same as `preamp serve`
  *   deno serve … main.ts            the HTTP API on the address of `deno serve`; keys: PREAMP_API_KEYS
  */
-import type { EmbeddedServer } from "./src/cli/deno_serve.ts";
 import { cli } from "./src/cli/mod.ts";
-import { isHosted, systemIo } from "./src/cli/terminal/io.ts";
+import { systemIo } from "./src/cli/terminal/io.ts";
+import { serveAgent } from "./src/deploy/mod.ts";
 
 /** Oldest version of Deno that has everything this program uses. */
 const OLDEST = [2, 6] as const;
@@ -37,28 +37,18 @@ if (Deno.build.standalone && Deno.args[0] === "child") {
   }
 }
 
-let server: Promise<EmbeddedServer> | undefined;
-
-/** Resolves to the server; the first call creates it, and a later one tries again if that failed. */
-async function openServer(): Promise<EmbeddedServer> {
-  server ??= import("./src/cli/deno_serve.ts").then(({ openEmbedded }) => openEmbedded());
-  try {
-    return await server;
-  } catch (error) {
-    server = undefined;
-    throw error;
-  }
-}
-
-/** Answers a request. */
-async function fetch(request: Request, info?: Deno.ServeHandlerInfo): Promise<Response> {
-  return await (await openServer()).fetch(request, info);
-}
-
-// Deno Deploy finds scheduled work when it loads this file, and calls it in one of its instances.
-if (Deno.args.length === 0 && typeof Deno.cron === "function" && isHosted(systemIo())) {
-  Deno.cron("preamp-resume", "* * * * *", async () => await (await openServer()).resume());
-}
+/** The server, unless this is a command line; its settings are those of a command that serves. */
+const agent = Deno.args.length > 0 ? null : serveAgent({
+  signals: false,
+  async settings() {
+    const [{ readSettings }, { readArguments }] = await Promise.all([
+      import("./src/cli/settings.ts"),
+      import("./src/cli/arguments.ts"),
+    ]);
+    const use = { serves: true, sources: true, plans: "all", asks: false } as const;
+    return await readSettings(readArguments([], []), systemIo(), use);
+  },
+});
 
 /** Does what `preamp` does without arguments, when `deno run` got none. */
 function withoutArguments(event: Event): void {
@@ -70,17 +60,13 @@ function withoutArguments(event: Event): void {
 /** Removes the handler of signals that ends the server. */
 let ignoreSignals = () => {};
 
-/** Milliseconds to send the last bytes of responses. */
-const LINGER_MS = 1_000;
-
 /**
  * Ends streams and runs after SIGTERM or SIGINT. Deno handles the signal too, and the process ends when all
  * connections are closed.
  */
 async function stop(): Promise<void> {
   globalThis.removeEventListener("beforeunload", withoutArguments);
-  await (await server)?.stop();
-  Deno.unrefTimer(setTimeout(() => Deno.exit(0), LINGER_MS));
+  await agent?.stop();
 }
 
 if (import.meta.main && (Deno.args.length > 0 || Deno.build.standalone)) Deno.exit(await cli(Deno.args));
@@ -93,4 +79,4 @@ if (import.meta.main) {
   globalThis.addEventListener("beforeunload", withoutArguments, { once: true });
 }
 
-export default Deno.args.length ? {} : { fetch };
+export default agent === null ? {} : { fetch: agent.fetch };

@@ -39,6 +39,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "telemetry",
   ],
   server: ["docs", "text", "process", "sdk", "plan", "policy", "runs", "telemetry"],
+  settings: ["text", "process", "sdk", "plan", "policy", "store", "app"],
+  deploy: ["text", "process", "sdk", "plan", "policy", "store", "app", "server", "settings"],
   cli: [
     "docs",
     "text",
@@ -54,6 +56,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "runs",
     "app",
     "server",
+    "settings",
+    "deploy",
   ],
 };
 
@@ -481,15 +485,17 @@ const KNOW_CURRENT_FOLDER: Readonly<Record<string, string>> = {
   "src/cli/folder/sentences.ts": "paths for display",
   "src/cli/mcp_json.ts": "a field of .mcp.json",
   "src/cli/module_target.ts": "a module that the command line names",
-  "src/cli/paths.ts": "files that the command line names",
   "src/cli/plan_files.ts": "paths for display, and the default of ${WORKSPACE}",
   "src/cli/prompt_images.ts": "pictures that the person at the terminal names",
   "src/cli/run_request.ts": "the default of ${WORKSPACE}",
   "src/cli/settings.ts": "folders that flags and variables name",
   "src/cli/source_files.ts": "the file that preamp source add changes",
   "src/cli/terminal/io.ts": "the folder itself",
+  "src/deploy/folder_settings.ts": "the folder of the program, for its settings",
   "src/process/child_process.ts": "the folder of a child process",
   "src/sandbox/guest_process.ts": "the folder of a child process",
+  "src/settings/paths.ts": "files that a person names",
+  "src/settings/settings.ts": "folders that flags and variables name",
 };
 
 /** Names of the files of a folder that act without being named, and the files of src that have them. */
@@ -499,9 +505,19 @@ const FOLDER_FILES: Readonly<Record<string, readonly string[]>> = {
   "AGENTS.md": ["src/app/project_instructions.ts"],
   "CLAUDE.md": ["src/app/project_instructions.ts"],
   // the name of the document in errors
-  "preamp.yaml": ["src/cli/folder/folder_files.ts", "src/policy/parse_policy.ts"],
+  "preamp.yaml": [
+    "src/cli/commands/init.ts", // which it writes
+    "src/cli/folder/folder_files.ts",
+    "src/deploy/folder_settings.ts", // of the program's own folder
+    "src/policy/parse_policy.ts",
+  ],
   // the default of the setting, and the person's own plans
-  "plans/": ["src/app/named_plans.ts", "src/cli/folder/folder_files.ts", "src/policy/settings.ts"],
+  "plans/": [
+    "src/app/named_plans.ts",
+    "src/cli/folder/folder_files.ts",
+    "src/deploy/folder_settings.ts", // of the program's own folder
+    "src/policy/settings.ts",
+  ],
 };
 
 Deno.test("only src/cli/folder looks for files of the current folder that were not named", () => {

@@ -71,6 +71,8 @@ export interface VendorFiles {
   base_url: string;
   /** URL of the file that the vendored plan is for. */
   target_url: string;
+  /** Whether the plan says that these bytes of its modules run inside the program. Default false. */
+  inline?: boolean;
 }
 
 /** A plan whose modules are files beside it. Paths are relative to its folder. */

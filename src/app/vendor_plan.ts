@@ -28,7 +28,7 @@ export async function vendorPlan(
   input: LockedInput,
   caller: Caller,
   deps: { plans: Plans; loading: LazyLoader; modules: ModuleTable },
-  { base_url, target_url }: VendorFiles,
+  { base_url, target_url, inline = false }: VendorFiles,
 ): Promise<Vendored> {
   const { plan: { compiled, context }, modules: fetched } = await fetchPlan(input, caller, deps, base_url);
   const names = new FileNames();
@@ -42,6 +42,7 @@ export async function vendorPlan(
   const plan = vendoredPlan(compiled.written, {
     base_url,
     target_url,
+    inline,
     module(source) {
       const parsed = parseSource(source, options);
       const vendored = "source" in parsed ? modules.get(keyOf(parsed.source)) : undefined;

@@ -5,6 +5,9 @@
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { didYouMean } from "../sdk/findings.ts";
 import { errorMessage } from "../sdk/errors.ts";
+import { UsageError } from "../settings/errors.ts";
+
+export { UsageError };
 
 /** A flag of a command. */
 export interface Flag {
@@ -106,13 +109,6 @@ function checked({ name, many, choices }: Flag, texts: readonly string[]): reado
 export function adviceFor(word: string, known: Iterable<string>, otherwise: string): string {
   const meant = didYouMean(word, known);
   return meant === undefined ? otherwise : `did you mean ${meant}?`;
-}
-
-/** Thrown for a command line that cannot be used; `message` says how to correct it. */
-export class UsageError extends Error {
-  override readonly name = "UsageError";
-  /** Command or group to show help for; "" for the usage of the program. Default: the command that runs. */
-  command?: string;
 }
 
 /**

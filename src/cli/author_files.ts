@@ -6,7 +6,7 @@
 import manifest from "../../deno.json" with { type: "json" };
 import { isObject } from "../sdk/json.ts";
 import { UsageError } from "./arguments.ts";
-import { locate, readOptional, writeFailure } from "./paths.ts";
+import { locate, readOptional, writeFailure } from "../settings/paths.ts";
 import type { Io } from "./terminal/io.ts";
 
 /** Names of the files in the executable: templates as JSON, the SDK as gzipped JSON, both path → text. */

@@ -12,7 +12,7 @@ import { formatDetail } from "../plan/check/findings.ts";
 import { escapeUnprintable } from "../text/escape.ts";
 import type { Io } from "./terminal/io.ts";
 import { styleOf } from "./terminal/format.ts";
-import { UsageError } from "./arguments.ts";
+import { DocumentFailure, UsageError } from "../settings/errors.ts";
 
 /** The exit codes of all commands. */
 export const EXIT = {
@@ -38,20 +38,6 @@ export function exitOfStatus(status: RunStatus): number {
     cancelled: EXIT.interrupted,
   };
   return exits[status] ?? EXIT.failed;
-}
-
-/** Thrown when a document is invalid: adds the file, as it was named on the command line, to an error. */
-export class DocumentFailure extends Error {
-  override readonly name = "DocumentFailure";
-  readonly file: string;
-  /** The error in the document. */
-  readonly failure: unknown;
-
-  constructor(file: string, failure: unknown) {
-    super(errorMessage(failure), { cause: failure });
-    this.file = file;
-    this.failure = failure;
-  }
 }
 
 /**

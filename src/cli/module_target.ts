@@ -8,7 +8,7 @@ import type { Policy } from "../policy/policy.ts";
 import { decodePercent, escapeUnprintable } from "../text/escape.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import { TERMINAL } from "./commands.ts";
-import { locate } from "./paths.ts";
+import { locate } from "../settings/paths.ts";
 import type { Io } from "./terminal/io.ts";
 
 /** A module named on the command line. */

@@ -2,7 +2,7 @@
 import { generateKey } from "../policy/api_keys.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import { UsageError } from "./arguments.ts";
-import { filePath } from "./paths.ts";
+import { filePath } from "../settings/paths.ts";
 
 const KEY = /^pk_[\w-]{43}$/;
 

@@ -15,7 +15,7 @@ import { isObject, type JsonObject } from "../sdk/json.ts";
 import { escapeUnprintable } from "../text/escape.ts";
 import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { inDocument } from "./errors.ts";
-import { type InputText, isAbsolute, readInput } from "./paths.ts";
+import { type InputText, isAbsolute, readInput } from "../settings/paths.ts";
 import { reportedSettings, type Settings } from "./settings.ts";
 import { styleOf } from "./terminal/format.ts";
 import type { Io } from "./terminal/io.ts";

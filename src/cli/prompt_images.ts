@@ -3,7 +3,7 @@ import { errorMessage } from "../sdk/errors.ts";
 import { imageBlock, MAX_IMAGE_BYTES } from "../sdk/images.ts";
 import type { Prompt } from "../sdk/types.ts";
 import { UsageError } from "./arguments.ts";
-import { locate } from "./paths.ts";
+import { locate } from "../settings/paths.ts";
 
 /** Pictures of one prompt. */
 const MAX_IMAGES = 20;

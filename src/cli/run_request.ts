@@ -5,7 +5,7 @@ import type { RunRequest } from "../runs/types.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/contracts.ts";
 import { adviceFor, type Arguments, type Flag, UsageError } from "./arguments.ts";
-import { readInput } from "./paths.ts";
+import { readInput } from "../settings/paths.ts";
 import type { Io } from "./terminal/io.ts";
 import { withPictures } from "./prompt_images.ts";
 import { modelOf, readNamedPlan, readPlans } from "./plan_files.ts";

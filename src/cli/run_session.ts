@@ -5,7 +5,8 @@ import type { Run, SessionObject } from "../runs/types.ts";
 import { hasCode } from "../sdk/errors.ts";
 import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { TERMINAL } from "./commands.ts";
-import { type OpenedStore, openSettingsStore, reportedSettings, type Settings } from "./settings.ts";
+import { type OpenedStore, openSettingsStore } from "../settings/settings.ts";
+import { reportedSettings, type Settings } from "./settings.ts";
 import { shellWord, styleOf, tableText } from "./terminal/format.ts";
 import type { Io, Output } from "./terminal/io.ts";
 

@@ -4,7 +4,7 @@ import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { inDocument } from "./errors.ts";
 import { changeSources } from "./folder/folder.ts";
 import { SOURCES_FILE } from "./folder/folder_files.ts";
-import { type Environment, homeOf, replaceFile } from "./paths.ts";
+import { type Environment, homeOf, replaceFile } from "../settings/paths.ts";
 import type { Io } from "./terminal/io.ts";
 
 /** The flag that names the file. */

@@ -3,7 +3,7 @@
  * inputs. Never mounts a module, and executes one only in `load` and `link`.
  */
 import type { Lock } from "../plan/lock.ts";
-import { isTrustedInline, sourceProblem, sourceRules } from "../policy/source_rules.ts";
+import { isPinnedInline, isTrustedInline, sourceProblem, sourceRules } from "../policy/source_rules.ts";
 import { later } from "../process/system_clock.ts";
 import { untilAborted } from "../sdk/abortable.ts";
 import { canonicalHash } from "../sdk/digest.ts";
@@ -19,7 +19,7 @@ import { GraphPrefetcher } from "./fetch/prefetch.ts";
 import { checkFile, checkGraph, type IntegrityPins, pinsOf } from "./integrity.ts";
 import { displayErrorLocation, linkModule } from "./link.ts";
 import { canMount, displayUrl, missingMountError, moduleLabel } from "./module_errors.ts";
-import type { Bundler, LoadContext, LoadedModule, LoadSpec, ModuleBundle } from "./types.ts";
+import type { Bundler, BundlerClient, LoadContext, LoadedModule, LoadSpec, ModuleBundle } from "./types.ts";
 
 /** Options of {@link createLoader}. */
 export interface LoaderOptions extends ConnectionOptions {
@@ -139,10 +139,15 @@ export class Loader {
       checkGraph(known, pins, name);
       return known;
     }
-    const build_key = [scopeOf(context), url, ...pins.integrity, this.#lockHash(pins.lock)].join(" ");
+    const trusted = context.origin === "operator" && isTrustedInline(url, context.policy) ||
+      isPinnedInline(spec, context.origin);
+    const client = { name, owner: context.namespace, trusted };
+    const build_key = [scopeOf(context), url, ...pins.integrity, trusted, this.#lockHash(pins.lock)].join(
+      " ",
+    );
     let building = this.#building.get(build_key);
     if (!building) {
-      building = this.#build(url, context, pins, name).finally(() => this.#building.delete(build_key));
+      building = this.#build(url, context, pins, client).finally(() => this.#building.delete(build_key));
       this.#building.set(build_key, building);
     }
     return context.signal ? await untilAborted(context.signal, building) : await building; // shared: it continues
@@ -198,15 +203,19 @@ export class Loader {
   }
 
   /** Fetches, verifies and bundles a module, and caches the bundle. Ends when the loader is closed. */
-  async #build(url: string, context: LoadContext, pins: IntegrityPins, name: string): Promise<ModuleBundle> {
+  async #build(
+    url: string,
+    context: LoadContext,
+    pins: IntegrityPins,
+    client: BundlerClient,
+  ): Promise<ModuleBundle> {
+    const { name } = client;
     const timeout = new RequestTimeout(GRAPH_TIMEOUT_MS, `Cannot load ${name}: timed out fetching its files`);
     const signal = AbortSignal.any([this.#closing.signal, timeout.signal]);
     const scope = scopeOf(context);
     const before = await this.#previous(scope, url);
     if (!before) this.#bundler.prepare?.();
     using fetcher = this.#fetcher(url, context, signal, name);
-    const trusted = context.origin === "operator" && isTrustedInline(url, context.policy);
-    const client = { name, owner: context.namespace, trusted };
     const { esm_host } = context.policy.modules;
     const graph = new GraphPrefetcher({
       fetcher: { fetch: (...request) => timeout.during(fetcher.fetch(...request)) },

@@ -19,6 +19,7 @@ export interface LoadSpec {
   module?: string;
   source: Source;
   integrity?: string;
+  isolation?: "inline" | "process";
 }
 
 /** Caller, policy and pins of a load. */

@@ -12,6 +12,8 @@ export interface VendorTargets {
   readonly base_url: string;
   /** URL of the file that the rewritten plan is written to. */
   readonly target_url: string;
+  /** Whether vendored modules get `isolation: inline`, unless the plan asks for another isolation. */
+  readonly inline: boolean;
   /** Returns what replaces a source as written and its pin; undefined for a source that stays. */
   module(source: unknown): { readonly source: string; readonly integrity: string } | undefined;
   /** Returns what replaces the file of `system: {file}`. */
@@ -31,6 +33,8 @@ export function vendoredPlan(written: JsonObject, targets: VendorTargets): JsonO
   pinSlots(plan, written, targets);
   return plan;
 }
+
+const INLINE = { isolation: "inline" };
 
 const LISTS: ReadonlySet<string> = new Set(["providers", "tools", "hooks"]);
 const SLOTS = ["orchestrator", "context"] as const;
@@ -71,7 +75,7 @@ function pinSlots(plan: JsonObject, written: JsonObject, targets: VendorTargets)
     }
     const block = written[slot];
     const config = isObject(block) && isObject(block.config) ? { config: block.config } : {};
-    plan.session[slot] = { module: session[slot], ...vendored, ...config };
+    plan.session[slot] = { module: session[slot], ...vendored, ...targets.inline && INLINE, ...config };
     delete plan.session[`${slot}_source`];
     delete plan[slot];
   }
@@ -91,7 +95,9 @@ function vendoredSpec(spec: unknown, targets: VendorTargets): unknown {
   const permissions = spec.permissions === undefined
     ? {}
     : { permissions: vendoredPermissions(spec.permissions, targets) };
-  return { ...spec, ...(spec.source === undefined ? {} : targets.module(spec.source)), ...permissions };
+  const vendored = spec.source === undefined ? undefined : targets.module(spec.source);
+  const trusted = vendored && targets.inline && spec.isolation === undefined;
+  return { ...spec, ...vendored, ...trusted && INLINE, ...permissions };
 }
 
 const PATH_PERMISSIONS: ReadonlySet<string> = new Set(["read", "write", "ffi"]);

@@ -21,7 +21,7 @@ import {
   type ExcessPaths,
   permissionReasons,
 } from "./refused_permissions.ts";
-import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
+import { isPinnedInline, isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
 
 export interface AuthoriseOptions {
   origin: Origin;
@@ -76,7 +76,7 @@ type Reason = ErrorDetail & { code: ErrorCode };
 export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Grants {
   const { origin, policy } = options;
   const { plan } = compiled;
-  checkGuests(plan, policy); // each module that follows costs time
+  checkGuests(plan, options); // each module that follows costs time
   const { mayReadEnv, permissions: max } = trustOf(origin, policy);
   const reasons: Reason[] = [];
   const tiers: Record<string, Tier> = {};
@@ -118,10 +118,10 @@ export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Gr
 /**
  * Checks that a session may have as many sandboxes as a plan needs. @throws {PreampError} `policy_refused`.
  */
-function checkGuests(plan: MountPlan, policy: Policy): void {
-  const { max_guests_per_session: max } = policy.isolation;
-  const guests = specsOf(plan).filter(({ source, isolation }) =>
-    source.kind === "url" && (isolation === "process" || !isTrustedInline(placeOf(source), policy))
+function checkGuests(plan: MountPlan, options: AuthoriseOptions): void {
+  const { max_guests_per_session: max } = options.policy.isolation;
+  const guests = specsOf(plan).filter((spec) =>
+    spec.source.kind === "url" && (spec.isolation === "process" || !isTrusted(spec, spec.source, options))
   );
   const extra = guests[max];
   if (!extra) return;
@@ -138,6 +138,15 @@ function checkGuests(plan: MountPlan, policy: Policy): void {
  */
 function placeOf({ url, folder = false }: { url: string; folder?: boolean }): string {
   return folder ? new URL(".", url).href : url;
+}
+
+/** Returns whether the policy trusts a module's source, or the operator's plan its bytes. */
+function isTrusted(
+  spec: ModuleSpec,
+  source: { url: string; folder?: boolean },
+  { policy, origin }: AuthoriseOptions,
+): boolean {
+  return isPinnedInline(spec, origin) || isTrustedInline(placeOf(source), policy);
 }
 
 /**
@@ -207,22 +216,25 @@ function builtinTier({ module, path, source, isolation = "inline" }: ModuleSpec)
 }
 
 /**
- * Returns the tier of a module from a URL: `process`, or `inline` for origins in `modules.inline` if the plan
- * does not ask for `process`. If this host has no processes, the module is refused, never run inline.
+ * Returns the tier of a module from a URL: `process`, or `inline` for trusted code if the plan does not ask
+ * for `process`. If this host has no processes, the module is refused, never run inline.
  */
 function urlTier(
   spec: ModuleSpec,
   source: { url: string; folder?: boolean },
-  { policy, processTier }: AuthoriseOptions,
+  options: AuthoriseOptions,
 ): Tier | Reason {
+  const { origin, processTier } = options;
   const path = `${spec.path}.isolation`;
-  const is_trusted = isTrustedInline(placeOf(source), policy);
+  const is_trusted = isTrusted(spec, source, options);
   const asked = spec.isolation ?? (is_trusted ? "inline" : "process");
   const message = `Cannot run module "${spec.module}" in tier "${asked}"`;
   if (asked === "inline") {
     if (is_trusted) return asked;
-    const hint = "leave isolation out";
-    return refused({ path, message: `${message}: modules.inline does not name its source`, hint });
+    const hint = origin === "caller"
+      ? "leave isolation out"
+      : "leave isolation out, or read the code and trust it with preamp plan vendor --inline";
+    return refused({ path, message: `${message}: it is not trusted`, hint });
   }
   const answer = processTier!(); // without it no URL is allowed
   if (answer.available) return asked;
@@ -230,7 +242,9 @@ function urlTier(
     code: "isolation_unavailable",
     path,
     message: `${message}: ${answer.reason}`,
-    hint: "the operator can add what is missing (GET /readyz lists it); built-in modules need no tier",
+    hint: origin === "caller"
+      ? "use built-in modules; the operator can add what is missing, or offer the module in a plan of the server"
+      : "read the module's code and vendor it with preamp plan vendor --inline, or add what is missing",
   };
 }
 

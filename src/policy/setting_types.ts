@@ -198,7 +198,7 @@ interface EntryRule {
   readonly form: string;
   accepts(entry: string): boolean;
   /** Returns what to write instead of an entry. */
-  advice?(entry: string): string;
+  advice?(entry: string): string | undefined;
 }
 
 /** Returns the type of a setting: a list of texts. */
@@ -277,21 +277,21 @@ export function urlPrefixes(meaning: string): SettingType<string[]> {
   return list(meaning, 'a list of https:// or http:// URLs without a query, or "data:"', PREFIX);
 }
 
-/** Returns the type of a setting: a list of URL prefixes and folders of this machine. */
+/** Returns the type of a setting: a list of URL prefixes whose code is trusted, and files of this machine. */
 export function trustedPrefixes(meaning: string): SettingType<string[]> {
-  const range =
-    'a list of https://, http:// or file:// URLs without a query, folders such as ./vendor/, or "data:"';
-  return list(meaning, range, {
-    ...PREFIX,
-    accepts: (entry) => isFolderPath(entry) || PREFIX.accepts(entry),
-  });
-}
-
-/**
- * Returns whether an entry is a path: `./x`, `../x` or `/x`. Settings resolve it to a URL before it is used.
- */
-export function isFolderPath(entry: string): boolean {
-  return /^\.{0,2}\//.test(entry);
+  return list(
+    meaning,
+    'a list of https:// or http:// URLs without a query, file:// URLs of files, or "data:"',
+    {
+      ...PREFIX,
+      form: 'an https:// or http:// URL without query, the file:// URL of one file, or "data:"',
+      accepts: (entry) => PREFIX.accepts(entry) && !/^file:.*\/$/i.test(entry),
+      advice: (entry) =>
+        /^(file:|\.{0,2}\/)/i.test(entry)
+          ? "a folder makes no module trusted: preamp plan vendor --inline writes into the plan which modules are"
+          : undefined,
+    },
+  );
 }
 
 /** Returns the type of a setting: MCP servers by name. `tool-mcp` checks the rest when it mounts them. */

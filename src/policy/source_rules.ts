@@ -99,10 +99,26 @@ export function addressProblem(url: URL, address: string, rules: SourceRules): S
   );
 }
 
-/** Returns true if the policy trusts a URL's code like the program's own (`modules.inline`). */
-export function isTrustedInline(text: string, policy: Pick<Policy, "modules">): boolean {
+/**
+ * Returns true if the policy trusts a URL's code like the program's own (`modules.inline`). The `file://` URL
+ * of a file is no prefix.
+ */
+export function isTrustedInline(text: string, { modules }: Pick<Policy, "modules">): boolean {
   const url = URL.parse(text);
-  return url !== null && matchesPrefix(url, policy.modules.inline) && !mayClimb(url.pathname);
+  if (url === null) return false;
+  const prefixes = modules.inline.filter((one) => !/^file:.*[^/]$/i.test(one) || one === url.href);
+  return matchesPrefix(url, prefixes) && !mayClimb(url.pathname);
+}
+
+/**
+ * Returns true if a plan of the operator trusts exactly these bytes of a module like the program's own: it
+ * says `isolation: inline` beside their digest, as `preamp plan vendor --inline` writes it.
+ */
+export function isPinnedInline(
+  { integrity, isolation }: { integrity?: string; isolation?: string },
+  origin: Origin,
+): boolean {
+  return origin === "operator" && isolation === "inline" && integrity !== undefined;
 }
 
 function webProblem(url: URL, use: SourceUse, rules: SourceRules): SourceProblem | undefined {

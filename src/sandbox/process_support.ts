@@ -25,7 +25,7 @@ let bundler: TierAnswer | undefined;
  */
 export function bundlerProcess(): TierAnswer {
   return bundler ??= mayStartItself() ? { available: true } : missing(
-    "this process may not start itself (it needs --allow-run): it bundles only what modules.inline trusts, and takes what " +
+    "this process may not start itself (it needs --allow-run): it bundles only trusted modules, and takes what " +
       "preamp module bundle made",
   );
 }

@@ -1,6 +1,7 @@
 import { readArguments, UsageError } from "../../src/cli/arguments.ts";
 import { OUTSIDE_SETTINGS } from "../../src/policy/settings.ts";
-import { openSettingsStore, readSettings, withSettings } from "../../src/cli/settings.ts";
+import { openSettingsStore } from "../../src/settings/settings.ts";
+import { readSettings, withSettings } from "../../src/cli/settings.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { systemIo } from "../../src/cli/terminal/io.ts";
 import { fakeIo } from "../support/io.ts";
@@ -60,24 +61,31 @@ Deno.test("readSettings() takes the addresses of trusted proxies as the value of
   }
 });
 
-Deno.test("readSettings() resolves folders of modules.inline from preamp.yaml, or from the working directory", async () => {
-  await using temporary = await temporaryFolder();
-  const folder = temporary.path;
-  const config = `${folder}/preamp.yaml`;
-  await Deno.writeTextFile(
-    config,
-    `modules: {inline: [./own/, /abs/, "https://a.example/"]}\npolicies: {small: {modules: {inline: [../up/]}}}`,
-  );
-  const { policy } = await read(["--config", config]);
-  assertEquals(policy.modules.inline, [`file://${folder}/own/`, "file:///abs/", "https://a.example/"]);
-  assertEquals(policy.policies.small?.modules?.inline, [`file://${folder.replace(/[^/]*$/, "up/")}`]);
-  const flag = await read(["--config", config, "--modules.inline", "./own/"]);
-  assertEquals(flag.policy.modules.inline, [new URL("own/", EMPTY).href]);
-  await assertRejects(
-    () => read(["--modules.allow", "./own/"]),
-    Error,
-    "must be an https:// or http:// URL",
-  );
+Deno.test("readSettings() refuses a folder in modules.inline: what is vendored is trusted by its digest", async () => {
+  const remedy = "preamp plan vendor --inline writes into the plan which modules are";
+  for (const entry of ["./own/", "../up", "/abs/", "file:///abs/"]) {
+    const error = await assertRejects(() => read(["--modules.inline", entry]), UsageError);
+    assertStringIncludes(error.message, remedy);
+  }
+  const { policy } = await read(["--modules.inline", "https://a.example/,data:,file:///abs/one.ts"]);
+  assertEquals(policy.modules.inline, ["https://a.example/", "data:", "file:///abs/one.ts"]);
+  await assertRejects(() => read(["--modules.allow", "./own/"]), Error, "must be an https:// or http:// URL");
+});
+
+Deno.test("readSettings() takes PORT and HOST of a platform for a server, after its own variables", async () => {
+  const listen = async (env: Record<string, string>, serves = true) =>
+    (await readSettings(readArguments([], FLAGS), fakeIo({ env, cwd: EMPTY }), { serves })).policy.listen;
+  const at = async (env: Record<string, string>, serves = true) => {
+    const { host, port } = await listen(env, serves);
+    return `${host}:${port}`;
+  };
+  assertEquals(await at({ PORT: "8080" }), "127.0.0.1:8080");
+  assertEquals(await at({ PORT: "8080", HOST: "0.0.0.0" }), "0.0.0.0:8080");
+  assertEquals(await at({ HOST: "laptop" }), "127.0.0.1:8484");
+  assertEquals(await at({ PORT: "8080", PREAMP_PORT: "1" }), "127.0.0.1:1");
+  assertEquals(await at({ PORT: "8080", HOST: "0.0.0.0" }, false), "127.0.0.1:8484");
+  const error = await assertRejects(() => listen({ PORT: "tcp" }), UsageError);
+  assertStringIncludes(error.message, "Cannot use PORT:");
 });
 
 Deno.test("readSettings() reads retention.days under its former name, with a warning", async () => {

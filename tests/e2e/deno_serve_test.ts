@@ -230,7 +230,9 @@ Deno.test.beforeAll(async () => {
   await using server = serveFiles({ "shout.js": SHOUT });
   const plan = JSON.stringify(slowPlan(7_000, `${server.url}shout.js`));
   await Deno.writeTextFile(`${HOSTED}/default.json`, plan);
-  const vendored = await runCommand(["plan", "vendor", "default.json", "-o", "plans"], { cwd: HOSTED });
+  const vendored = await runCommand(["plan", "vendor", "--inline", "default.json", "-o", "plans"], {
+    cwd: HOSTED,
+  });
   assertEquals(vendored.code, 0, vendored.stderr);
   const manifest = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
   const own = Object.entries<string>(manifest.imports)
@@ -251,7 +253,7 @@ async function withHosted(
 ): Promise<void> {
   await using home = await temporaryFolder();
   const host = { DENO_AUTO_SERVE: "1", DENO_SERVE_ADDRESS: "tcp:127.0.0.1:0", PREAMP_API_KEYS: "a-key" };
-  const settings = { PREAMP_PLANS: `${HOSTED}/plans`, PREAMP_MODULES_INLINE: `${HOSTED}/plans/modules/` };
+  const settings = { PREAMP_PLANS: `${HOSTED}/plans` };
   const options = ["--no-prompt", "--allow-all", "--no-lock", "--config", `${HOSTED}/deno.json`];
   await withServed(
     { PREAMP_HOME: home.path, ...host, ...settings, ...env },
@@ -325,8 +327,9 @@ Deno.test({
 });
 
 Deno.test("as on Deno Deploy: a DATABASE_URL of another database is refused, without its text", () =>
-  withHosted({ DATABASE_URL: "mysql://ada:hunter2@127.0.0.1/x" }, async ({ url, output }) => {
+  withHosted({ DATABASE_URL: "mysql://ada:hunter2@127.0.0.1/x" }, async ({ url, output, end }) => {
     assertEquals(await statusOf(`${url}/v1/runs`, SENDS), 500);
+    assertEquals(await end("SIGTERM"), 0);
     assertStringIncludes(output(), "Cannot use DATABASE_URL: must be postgres://");
     assertEquals(output().includes("hunter2"), false);
   }));

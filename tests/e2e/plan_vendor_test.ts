@@ -41,14 +41,16 @@ async function withVendored(body: (folder: string) => Promise<void>): Promise<vo
   {
     await using server = serveFiles(FILES);
     await Deno.writeTextFile(`${folder}/plan.yaml`, planOf(server.url));
-    const first = await runProgram(["plan", "vendor", "plan.yaml"], { cwd: folder });
+    const first = await runProgram(["plan", "vendor", "--inline", "plan.yaml"], { cwd: folder });
     assertEquals(first.code, 0, first.stderr);
     assertMatch(
       first.stdout,
       /^written {2}\.\/vendor\/plan\.yaml\n {2}\.\/vendor\/modules\/tool-shout\.js {2}\d+ bytes/,
     );
     assertMatch(first.stderr, /shout\/mod\.ts:8:\d+: a computed import throws when it is executed/);
-    const second = await runProgram(["plan", "vendor", "-p", "plan.yaml", "--json"], { cwd: folder });
+    const second = await runProgram(["plan", "vendor", "--inline", "-p", "plan.yaml", "--json"], {
+      cwd: folder,
+    });
     const { status, modules, ...rest } = JSON.parse(second.stdout);
     assertEquals([status, modules.length, rest], ["unchanged", 1, {
       plan: `${await Deno.realPath(folder)}/vendor/plan.yaml`,
@@ -62,8 +64,6 @@ const RUN = [
   "run",
   "-p",
   "plan.yaml",
-  "--modules.inline",
-  "./modules/",
   "--output-format",
   "json-trace",
   "hello",
@@ -82,7 +82,7 @@ Deno.test("a vendored plan runs when the server of its modules is gone, and is l
     assertEquals(code, 0, stderr);
     assertShouted(stdout);
     const plan = await Deno.readTextFile(`${cwd}/plan.yaml`);
-    assertMatch(plan, /source: \.\/modules\/tool-shout\.js\n\s+integrity: sha256-/);
+    assertMatch(plan, /source: \.\/modules\/tool-shout\.js\n\s+integrity: sha256-\S+\n\s+isolation: inline/);
     await Deno.writeTextFile(`${cwd}/modules/tool-shout.js`, "export const mount = () => {};");
     const changed = await runProgram(RUN, { cwd });
     assertEquals(changed.code === 0, false);

@@ -4,6 +4,7 @@ import { assertEquals } from "../assert.ts";
 const TARGETS = {
   base_url: "file:///agents/plan.yaml",
   target_url: "file:///agents/vendor/plan.yaml",
+  inline: false,
   module: (source: unknown) =>
     typeof source === "string" && source.startsWith("./")
       ? { source: `./modules/${source.slice(2)}.js`, integrity: `sha256-${source.slice(2)}` }
@@ -98,4 +99,21 @@ Deno.test("vendoredPlan() pins orchestrator_source as a spec, unless an agent ch
     session: { ...plan.session, orchestrator_source: "./modules/loop.js" },
     agents,
   });
+});
+
+Deno.test("vendoredPlan() trusts what it vendored if asked to, but for a module that wants a process", () => {
+  const plan = {
+    session: { orchestrator: "loop-own", orchestrator_source: "./loop", context: "context-simple" },
+    tools: [
+      { module: "a", source: "./a" },
+      { module: "b", source: "./b", isolation: "process" },
+      { module: "c", source: "https://stays.example/c.js" },
+      "tool-calculator",
+    ],
+  };
+  const { session, tools } = vendoredPlan(plan, { ...TARGETS, inline: true }) as typeof plan;
+  const isolation = [session.orchestrator, ...tools].map((spec) =>
+    (spec as { isolation?: string }).isolation
+  );
+  assertEquals(isolation, ["inline", "inline", "process", undefined, undefined]);
 });

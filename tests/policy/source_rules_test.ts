@@ -264,4 +264,7 @@ Deno.test("isTrustedInline() is true below modules.inline only", () => {
   policy.modules.inline = ["https://own.example/modules/"];
   assertEquals(isTrustedInline("https://own.example/modules/a.ts", policy), true);
   assertEquals(isTrustedInline("https://own.example/other/a.ts", policy), false);
+  policy.modules.inline = ["file:///srv/one.ts"];
+  const files = ["file:///srv/one.ts", "file:///srv/one.ts/two.ts"];
+  assertEquals(files.map((url) => isTrustedInline(url, policy)), [true, false]);
 });

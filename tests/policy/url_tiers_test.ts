@@ -11,13 +11,19 @@ const URL_SOURCE = "https://own.example/modules/mod.ts";
 
 async function tierOf(
   origin: Origin,
-  options: { inline?: boolean; isolation?: Tier; processes?: boolean; source?: string } = {},
+  options: { inline?: boolean; isolation?: Tier; processes?: boolean; source?: string; integrity?: string } =
+    {},
 ): Promise<Tier | undefined> {
-  const { inline = false, isolation, processes = false, source = URL_SOURCE } = options;
+  const { inline = false, isolation, processes = false, source = URL_SOURCE, integrity } = options;
   const policy = defaultPolicy();
   policy.modules.allow = ["https://own.example/"];
   if (inline) policy.modules.inline = ["https://own.example/modules/"];
-  const tool = { module: "tool-x", source, ...(isolation ? { isolation } : {}) };
+  const tool = {
+    module: "tool-x",
+    source,
+    ...(isolation ? { isolation } : {}),
+    ...(integrity ? { integrity } : {}),
+  };
   const compiled = await compilePlan({
     session: { orchestrator: "loop-streaming", context: "context-simple" },
     providers: ["provider-mock"],
@@ -35,7 +41,8 @@ Deno.test("authorise() gives a caller's URL module inline from an origin in modu
   assertEquals(error.details, [{
     path: "tools[0].isolation",
     message: 'Cannot run module "tool-x" in tier "process": this host has no process',
-    hint: "the operator can add what is missing (GET /readyz lists it); built-in modules need no tier",
+    hint:
+      "use built-in modules; the operator can add what is missing, or offer the module in a plan of the server",
   }]);
 });
 
@@ -55,6 +62,22 @@ Deno.test("authorise() refuses inline for a source that is not trusted, and a pr
     (await refusal(() => tierOf("operator", { isolation: "process" }))).code,
     "isolation_unavailable",
   );
+});
+
+Deno.test("authorise() runs bytes inline that an operator's plan trusts by their digest, and no others", async () => {
+  const integrity = `sha256-${"A".repeat(43)}=`;
+  const source = "file:///srv/agents/modules/tool-x.js";
+  assertEquals(await tierOf("operator", { source, integrity, isolation: "inline" }), "inline");
+  const refused = [
+    ["operator", { source, isolation: "inline", processes: true }, "policy_refused"], // no digest
+    ["operator", { source, integrity }, "isolation_unavailable"], // a digest alone pins, and trusts nothing
+    ["caller", { integrity, isolation: "inline", processes: true }, "policy_refused"],
+  ] as const;
+  for (const [origin, options, code] of refused) {
+    assertEquals((await refusal(() => tierOf(origin, options))).code, code);
+  }
+  const { details } = await refusal(() => tierOf("operator", { source }));
+  assertMatch(details[0]!.hint ?? "", /vendor it with preamp plan vendor --inline/);
 });
 
 Deno.test("authorise() refuses a URL that the policy does not allow, before anything is fetched", async () => {

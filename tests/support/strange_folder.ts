@@ -4,7 +4,7 @@ import { temporaryFolder } from "./folder.ts";
 
 /** Files of a folder that would act, by path. */
 export const STRANGE_FILES: Readonly<Record<string, string>> = {
-  "preamp.yaml": `modules: { inline: ["./mods/"] }
+  "preamp.yaml": `modules: { inline: ["data:"] }
 mcp: { servers: { tools: { command: [sh, -c, "exit"] } } }
 model: openai/gpt-5
 limits: { max_cost_usd: "100" }

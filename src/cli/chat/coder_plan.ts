@@ -2,7 +2,7 @@
  * The plan of `preamp chat` without `-p`: `plans/coder.yaml`, a coder in the folder where it is started. The
  * compile task puts the file beside the program's own code.
  */
-import type { InputText } from "../paths.ts";
+import type { InputText } from "../../settings/paths.ts";
 
 /** Resolves to the text of the plan. */
 export async function readCoderPlan(): Promise<InputText> {

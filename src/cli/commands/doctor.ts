@@ -5,7 +5,8 @@ import { errorMessage } from "../../sdk/errors.ts";
 import { formatFlags } from "../arguments.ts";
 import type { Command } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import { openSettingsStore, reportedSettings, settingFlags, type Settings } from "../settings.ts";
+import { openSettingsStore } from "../../settings/settings.ts";
+import { reportedSettings, settingFlags, type Settings } from "../settings.ts";
 import { tableText } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 

@@ -7,7 +7,7 @@ import { escapeUnprintable } from "../../text/escape.ts";
 import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
 import { type Answer, type Command, TERMINAL } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import { readInput } from "../paths.ts";
+import { readInput } from "../../settings/paths.ts";
 import { reportedSettings, withSettings } from "../settings.ts";
 import { styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";

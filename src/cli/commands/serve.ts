@@ -1,25 +1,28 @@
 /** `preamp serve`: serves the HTTP API. By default it listens on loopback and requires a key. */
 import { defaultPolicy } from "../../policy/settings.ts";
-import { processRedactor, type Redactor } from "../../policy/redact.ts";
-import { createModuleTable } from "../../app/module_table.ts";
+import { processRedactor } from "../../policy/redact.ts";
 import { formatDetail } from "../../plan/check/findings.ts";
-import { readModelChoice } from "../../plan/model_choice.ts";
 import { NamedPlans, type PlanFile } from "../../app/named_plans.ts";
 import type { Runtime } from "../../app/types.ts";
 import { addressKind } from "../../sdk/http/ip_address.ts";
-import { errorMessage, type PreampError } from "../../sdk/errors.ts";
+import { errorMessage } from "../../sdk/errors.ts";
 import { KeyRing } from "../../policy/api_keys.ts";
 import { describeError } from "../../server/log_line.ts";
-import { authenticateWith, createPreamp, type Preamp, type PreampOptions, serve } from "../../server/mod.ts";
+import { authenticateWith, createPreamp, type Preamp, serve } from "../../server/mod.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
 import { readCoderPlan } from "../chat/coder_plan.ts";
 import { type Command, TERMINAL } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import { createLog, type Log, LOG_FORMATS, type LogFormat, logStrayOutput } from "../log.ts";
-import { openSettingsStore, readSettings, type Settings, settingsHelp, withSettings } from "../settings.ts";
+import { createLog, JSON_LINES, type Log, logStrayOutput } from "../../deploy/log.ts";
+import { serverOptions } from "../../deploy/server_options.ts";
+import { prettyLines } from "../pretty_log.ts";
+import { readSettings, type Settings, settingsHelp, withSettings } from "../settings.ts";
 import { type OwnKey, ownKey } from "../own_key.ts";
-import { flagVariable } from "../paths.ts";
+import { flagVariable } from "../../settings/paths.ts";
 import type { Io } from "../terminal/io.ts";
+
+/** Formats of the log. */
+const LOG_FORMATS = ["json", "pretty"] as const;
 
 export const command: Command = {
   usage: "serve [flags]",
@@ -49,8 +52,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const key = auth.kind === "generated" ? auth.key : undefined;
   const own = key === undefined ? [] : [key];
   const secrets = processRedactor([...settings.api_keys, ...own], io.env);
-  const log = createLog(format, io.err, secrets);
-  logSettings(settings, log);
+  const log = createLog(format === "json" ? JSON_LINES : prettyLines(io.err), io.err, secrets);
   if (auth.kind === "generated" && auth.not_kept !== null) {
     log.note("warning", "key", { message: `Your key is for this start only: ${auth.not_kept}` });
   }
@@ -81,49 +83,6 @@ async function run(args: Arguments, io: Io): Promise<number> {
 async function coderPlan(): Promise<PlanFile> {
   const { text, url } = await readCoderPlan();
   return { name: "coder", text, base_url: url.href };
-}
-
-/** Logs the warnings of the settings, and which files of the folder are ignored. */
-export function logSettings({ warnings, folder: { ignored } }: Settings, log: Log): void {
-  if (ignored !== null) log.note("warning", "folder", { message: ignored });
-  for (const message of warnings) log.note("warning", "settings", { message });
-}
-
-/**
- * Opens the store and returns the options of every server of this process, under `preamp serve` and
- * `deno serve`.
- *
- * @param plans The named plans.
- * @param secrets They are redacted everywhere.
- *
- * @throws {UsageError} when the store cannot be opened.
- */
-export async function serverOptions(
-  settings: Settings,
-  plans: NamedPlans,
-  secrets: Redactor,
-  log: Log,
-): Promise<PreampOptions> {
-  const { policy, home, workspace, sources } = settings;
-  checkModel(policy.model, log);
-  const started_ms = performance.now();
-  const { store, warning } = await openSettingsStore(settings, true, true);
-  if (store) {
-    const ms = Math.round(performance.now() - started_ms);
-    log.note("info", "store_checked", { store: store.kind, ms });
-  }
-  if (warning !== null) log.note("warning", "store", { message: warning });
-  return {
-    ...(store ? { store } : {}),
-    policy,
-    plans,
-    home,
-    workspace,
-    sources,
-    secrets,
-    log: (record) => log.request(record),
-    runtime_log: (level, event, facts) => log.note(level, event, facts),
-  };
 }
 
 async function listen(
@@ -177,16 +136,6 @@ async function listen(
     return EXIT.failed;
   } finally {
     await closeBrowser();
-  }
-}
-
-/** Warns of a demo model with an unknown provider: every request without a plan will be refused. */
-function checkModel(model: string, log: Log): void {
-  try {
-    if (model !== "") readModelChoice(model, createModuleTable().ids);
-  } catch (error) {
-    const [detail] = (error as PreampError).details; // the only error that is thrown there
-    log.note("warning", "settings", { message: formatDetail(detail!, "the settings") });
   }
 }
 
@@ -245,7 +194,7 @@ function reasonOf(error: unknown): string {
   return errorMessage(error);
 }
 
-function logFormat(args: Arguments, io: Io): LogFormat {
+function logFormat(args: Arguments, io: Io): typeof LOG_FORMATS[number] {
   const standard = io.err.terminal ? "pretty" : "json";
   const written = args.value("log-format") ?? (io.env("PREAMP_LOG_FORMAT") || standard);
   const format = LOG_FORMATS.find((name) => name === written);

@@ -8,10 +8,11 @@ import { sha256 } from "../../sdk/digest.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
+import { isHosted } from "../../deploy/host.ts";
 import { UsageError } from "../arguments.ts";
-import { filePath, fileUrl, flagVariable, homeOf } from "../paths.ts";
+import { filePath, fileUrl, flagVariable, homeOf } from "../../settings/paths.ts";
 import { listText, styleOf, wrapText } from "../terminal/format.ts";
-import { type Io, isHosted, type Output } from "../terminal/io.ts";
+import type { Io, Output } from "../terminal/io.ts";
 import { LineInput } from "../terminal/line_input.ts";
 import { type FolderFile, FolderFiles, nameIn, SOURCES_FILE, textOf } from "./folder_files.ts";
 import type { FileSentence } from "./sentences.ts";
@@ -52,7 +53,7 @@ const TYPED_AHEAD_MS = 250;
  * @throws {UsageError} for another value of the variable.
  */
 function trustsAll(io: Io): boolean {
-  return flagVariable(io, "PREAMP_TRUST") || isHosted(io);
+  return flagVariable(io, "PREAMP_TRUST") || isHosted(io.env);
 }
 
 /**
@@ -71,14 +72,14 @@ export async function openFolder(io: Io, use: FolderUse): Promise<UsedFolder> {
   const isUsed = (file: FolderFile | null): file is FolderFile =>
     file !== null && (all_count || trust.isTrusted(file));
   const own = use.settings ? await files.settings() : null;
-  const settings = isUsed(own) && (await files.inline(own)).every(isUsed) ? own : null;
+  const settings = isUsed(own) ? own : null;
   const variables = use.variables ? await files.variables() : null;
   const sources = use.sources ? await files.sources() : null;
   const plans_url = await files.plansFolder(settings);
   const plans = await plansOf(files, plans_url, use);
   const accepts = all_count ? undefined : (url: URL, bytes: Uint8Array) => trust.accepts(url, bytes);
   const candidates = new Set([...wanted, ...plans]);
-  const ignored = [...candidates].filter((file) => !isUsed(file) || file === own && settings === null);
+  const ignored: FolderFile[] = [...candidates].filter((file) => !isUsed(file));
   return {
     settings: settings && { text: textOf(settings), url: settings.url },
     variables: isUsed(variables) ? textOf(variables) : null,
@@ -183,7 +184,6 @@ async function wantedOf(files: FolderFiles, use: FolderUse): Promise<FolderFile[
   const settings = use.settings ? await files.settings() : null;
   const found = [
     settings,
-    ...await files.inline(settings),
     use.variables ? await files.variables() : null,
     use.sources ? await files.sources() : null,
     ...use.plans === null ? [] : await plansOf(files, await files.plansFolder(settings), use),

@@ -2,25 +2,23 @@
  * What a folder brings: the files of the folder in which a command is started that would act without being
  * named. This file alone looks for them; `folder.ts` decides which of them are used.
  */
-import { isFolderPath } from "../../policy/setting_types.ts";
 import { sha256 } from "../../sdk/digest.ts";
-import { isObject, type JsonObject } from "../../sdk/json.ts";
+import type { JsonObject } from "../../sdk/json.ts";
 import { isWithinFolder } from "../../sdk/paths.ts";
 import { LOCK_FILE, PLAN_ENDINGS } from "../../app/named_plans.ts";
 import { UsageError } from "../arguments.ts";
-import { filePath, locate } from "../paths.ts";
+import { filePath, locate } from "../../settings/paths.ts";
 
 /**
  * A kind of file:
  *
  * - `settings`: `preamp.yaml`, for every command that has settings.
- * - `inline`: files of modules that `modules.inline` of these settings runs inside this program; with them.
  * - `variables`: `.env`, for `run` and `chat`.
  * - `sources`: `.preamp/sources.yaml`, for every command that loads modules.
  * - `plans`: plans and their lock in `plans/`, or in the folder that these settings name; for `run` without a
  *   plan or with the name of one, and for servers.
  */
-export type FolderFileKind = "settings" | "inline" | "variables" | "sources" | "plans";
+export type FolderFileKind = "settings" | "variables" | "sources" | "plans";
 
 /** The settings file of a folder. */
 export const SETTINGS_FILE = "preamp.yaml";
@@ -37,7 +35,7 @@ export interface FolderFile {
   /** Path relative to the folder, or absolute for a file outside of it. */
   readonly name: string;
   readonly url: URL;
-  /** Its bytes; null for a file that is too large or may not be read. Those of modules are not kept. */
+  /** Its bytes; null for a file that is too large or may not be read. */
   readonly bytes: Uint8Array | null;
   /** Digest of its bytes; empty for a file that was not read. */
   readonly digest: string;
@@ -47,7 +45,7 @@ export interface FolderFile {
 
 /** Most bytes of one file. */
 const MAX_BYTES = 1024 * 1024;
-/** Most files of plans, and of modules that run inside this program. */
+/** Most files of plans. */
 const MAX_FILES = 1_000;
 
 /** The files of one folder. Each is read once. */
@@ -116,44 +114,20 @@ export class FolderFiles {
     return found.some(({ url }) => !url.href.endsWith(`/${LOCK_FILE}`)) ? found : []; // a lock alone does nothing
   }
 
-  /** Resolves to the files that `modules.inline` of the settings covers on this machine. */
-  async inline(settings: FolderFile | null): Promise<FolderFile[]> {
-    const files: FolderFile[] = [];
-    for (const entry of inlineFolders(await this.#dataOf(settings))) {
-      await this.#walk(locate(entry, this.url), files, new Set());
-    }
-    return files;
-  }
-
   /** Resolves to everything that the folder brings. */
   async all(): Promise<FolderFile[]> {
     const settings = await this.settings();
-    const [variables, sources, inline, plans] = await Promise.all([
+    const [variables, sources, plans] = await Promise.all([
       this.variables(),
       this.sources(),
-      this.inline(settings),
       this.plansFolder(settings).then((folder) => this.plans(folder)),
     ]);
-    return [settings, ...inline, variables, sources, ...plans].filter((file) => file !== null);
+    return [settings, variables, sources, ...plans].filter((file) => file !== null);
   }
 
   /** Returns the settings as data, parsed once; empty for null. */
   async #dataOf(settings: FolderFile | null): Promise<JsonObject> {
     return settings === null ? {} : await (this.#settings_data ??= dataOf(settings));
-  }
-
-  async #walk(url: URL, files: FolderFile[], seen: Set<string>): Promise<void> {
-    const info = await Deno.stat(url).catch(() => null);
-    const path = info && await Deno.realPath(url).catch(() => null);
-    if (!path || seen.has(path) || files.length > MAX_FILES) return;
-    seen.add(path);
-    if (!info.isDirectory) {
-      const file = await this.#file("inline", filePath(url), this.url);
-      if (file) files.push(file);
-      return;
-    }
-    const folder = new URL(url.href.replace(/\/?$/, "/"));
-    for (const name of await namesIn(folder)) await this.#walk(locate(name, folder), files, seen);
   }
 
   /** Reads a file once; null: it does not exist, or it is the person's own. */
@@ -176,7 +150,7 @@ export class FolderFiles {
       kind,
       name,
       url,
-      bytes: kind === "inline" ? null : bytes,
+      bytes,
       digest: bytes === null ? "" : sha256(bytes),
       ...isWithinFolder(this.path, real) ? {} : { leads_to: real },
     };
@@ -203,13 +177,6 @@ async function dataOf(settings: FolderFile): Promise<JsonObject> {
   } catch {
     return {};
   }
-}
-
-/** Returns the folders and files of this machine in `modules.inline`, those of keys' policies included. */
-function inlineFolders({ modules, policies }: JsonObject): string[] {
-  const own = isObject(modules) && Array.isArray(modules.inline) ? modules.inline : [];
-  const others = isObject(policies) ? Object.values(policies).filter(isObject).flatMap(inlineFolders) : [];
-  return [...own.filter(isFolderPath), ...others];
 }
 
 /** Returns the names in a folder, sorted; none if it cannot be read. */

@@ -2,7 +2,7 @@
 import { mayBeBundle } from "../../bundle/kinds.ts";
 import { sha256 } from "../../sdk/digest.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-import { filePath, homeOf, STDIN_NAME } from "../paths.ts";
+import { filePath, homeOf, STDIN_NAME } from "../../settings/paths.ts";
 import type { UncheckedPlan } from "../plan_files.ts";
 import { styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";

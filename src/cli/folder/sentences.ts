@@ -10,7 +10,7 @@ import { errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { describeStore, parseStoreName } from "../../store/store.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-import { filePath } from "../paths.ts";
+import { filePath } from "../../settings/paths.ts";
 import { listText } from "../terminal/format.ts";
 import { parseVariables } from "./env_file.ts";
 import type { FolderFile } from "./folder_files.ts";
@@ -38,14 +38,13 @@ export interface FileSentence {
   readonly does: string;
 }
 
-/** Resolves to a sentence for each file; the last of many plans, and modules, share one. */
+/** Resolves to a sentence for each file; the last of many plans share one. */
 export async function sentencesOf(
   files: readonly FolderFile[],
   deps: SentenceDeps,
 ): Promise<FileSentence[]> {
   const plans = files.filter(({ kind }) => kind === "plans");
-  const inline = files.filter(({ kind }) => kind === "inline");
-  const alone = files.filter(({ kind }) => kind !== "plans" && kind !== "inline");
+  const alone = files.filter(({ kind }) => kind !== "plans");
   const listed = [...alone, ...plans.slice(0, MAX_LISTED)];
   const rest = plans.slice(MAX_LISTED);
   const sentence = (name: string, of: readonly FolderFile[], does: string): FileSentence => ({
@@ -59,13 +58,6 @@ export async function sentencesOf(
     ),
     ...rest.length > 0
       ? [sentence(`${rest.length} more plans`, rest, "preamp plan explain FILE says what each may touch")]
-      : [],
-    ...inline.length > 0
-      ? [sentence(
-        listText(inline.map(({ name }) => safe(name))),
-        inline,
-        "modules that run inside this program, with all rights of this user",
-      )]
       : [],
   ];
 }
@@ -89,7 +81,6 @@ type SentenceOf = (text: string, deps: SentenceDeps, file: FolderFile) => string
 
 const SENTENCES: Readonly<Record<FolderFile["kind"], SentenceOf>> = {
   settings: settingsSentence,
-  inline: () => "a module that runs inside this program",
   variables: variablesSentence,
   sources: sourcesSentence,
   plans: (text, { cwd, env }, { url }) =>

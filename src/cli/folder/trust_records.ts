@@ -4,7 +4,7 @@
  */
 import { sha256 } from "../../sdk/digest.ts";
 import { isObject } from "../../sdk/json.ts";
-import { replaceFile } from "../paths.ts";
+import { replaceFile } from "../../settings/paths.ts";
 
 /** Name of a file, as in `FolderFile` → digest of its bytes. */
 export type Digests = Readonly<Record<string, string>>;

@@ -3,7 +3,7 @@
  * process's.
  */
 import { readVariable, variableNames } from "../../process/environment.ts";
-import { type Environment, fileUrl } from "../paths.ts";
+import { type Environment, fileUrl } from "../../settings/paths.ts";
 
 /** An output stream. */
 export interface Output {
@@ -58,19 +58,6 @@ export function systemIo(): Io {
     onStop,
     exit: (code) => Deno.exit(code),
   };
-}
-
-/**
- * Variables of a host that makes `deno run` serve, and of Deno Deploy. Applications may not set variables of
- * these names there.
- */
-const HOST_VARIABLES = ["DENO_AUTO_SERVE", "DENO_DEPLOY"];
-
-/**
- * Returns whether the host chose the address, and may stop the process between requests, as Deno Deploy does.
- */
-export function isHosted({ env }: Pick<Io, "env">): boolean {
-  return HOST_VARIABLES.some((name) => (env(name) ?? "") !== "");
 }
 
 const encoder = new TextEncoder();

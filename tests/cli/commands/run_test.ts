@@ -272,7 +272,7 @@ Deno.test("run displays where the code of a module failed", async () => {
       "providers: [provider-mock]\nhooks: [{module: hooks-x, source: ./hook.ts}]\n",
   );
   const io = fakeIo();
-  const inline = ["--modules.inline", `file://${folder.path}/`];
+  const inline = ["--modules.inline", `file://${folder.path}/loop.ts,file://${folder.path}/hook.ts`];
   assertEquals(await cli(["run", "-p", `${folder.path}/plan.yaml`, ...inline, "hi"], io), EXIT.failed);
   assertMatch(io.stderr, /warning: hook_failed: .*hook boom at \S*hook\.ts:2:\d+\n/);
   assertMatch(io.stderr, /error: loop boom \(internal\) at \S*loop\.ts:1:\d+\n/);

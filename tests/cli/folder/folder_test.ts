@@ -16,7 +16,7 @@ import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "
 import { STRANGE_FILES, type StrangeFolder, strangeFolder } from "../../support/strange_folder.ts";
 
 const ALL: FolderUse = { settings: true, variables: true, sources: true, plans: "all", asks: true };
-const NAMES = ["preamp.yaml", "mods/inline.ts", ".env", ".preamp/sources.yaml", "plans/default.yaml"];
+const NAMES = ["preamp.yaml", ".env", ".preamp/sources.yaml", "plans/default.yaml"];
 
 /** Returns what acts: the texts that are used, the overrides and the plans. */
 async function acting({ settings, variables, sources, plans }: UsedFolder) {
@@ -37,7 +37,7 @@ Deno.test("openFolder() uses nothing of a folder that is not trusted, and names 
   assertEquals(await acting(used), NOTHING);
   assertEquals(
     used.ignored,
-    "Ignored preamp.yaml, mods/inline.ts, .env, .preamp/sources.yaml and plans/default.yaml of this folder, " +
+    "Ignored preamp.yaml, .env, .preamp/sources.yaml and plans/default.yaml of this folder, " +
       "which is not trusted: preamp trust shows what they do, and uses them",
   );
 });
@@ -79,12 +79,9 @@ Deno.test("openFolder() uses exactly the files whose bytes are trusted, whatever
         for (const name of added.filter((name) => !first.includes(name))) {
           await folder.write(name, STRANGE_FILES[name]!);
         }
-        // without settings no file of modules is the folder's to bring
         const counts = (name: string) => first.includes(name) && !changed.includes(name);
-        const has = (name: string) => first.includes(name) || added.includes(name);
-        const inline = !has("mods/inline.ts") || counts("mods/inline.ts") && first.includes("preamp.yaml");
         assertEquals(await acting(await openFolder(folder.io(), ALL)), {
-          settings: counts("preamp.yaml") && inline,
+          settings: counts("preamp.yaml"),
           variables: counts(".env"),
           sources: counts(".preamp/sources.yaml") ? ["hooks-approval"] : [],
           plans: counts("plans/default.yaml") ? ["default"] : [],
@@ -102,7 +99,7 @@ Deno.test("openFolder() asks a person once what each file would do, and keeps a 
     assertEquals(await acting(await openFolder(io, ALL)), expected);
     for (
       const text of [
-        "runs the modules in ./mods/ inside this program, with all rights of this",
+        "runs the modules in data: inside this program, with all rights of this",
         'starts "sh -c exit"',
         "sends the prompts of openai to 127.0.0.1:1",
         "sets THEIRS for plans that name them",

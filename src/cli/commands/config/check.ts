@@ -3,8 +3,9 @@ import { parsePolicy } from "../../../policy/parse_policy.ts";
 import { errorCode, type PreampError } from "../../../sdk/errors.ts";
 import { formatFlags, formatOf } from "../../arguments.ts";
 import type { Command } from "../../commands.ts";
-import { DocumentFailure, EXIT } from "../../errors.ts";
-import { readInput } from "../../paths.ts";
+import { DocumentFailure } from "../../../settings/errors.ts";
+import { EXIT } from "../../errors.ts";
+import { readInput } from "../../../settings/paths.ts";
 import { SETTINGS_FILE } from "../../folder/folder_files.ts";
 
 export const command: Command = {

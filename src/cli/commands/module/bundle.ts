@@ -3,7 +3,7 @@ import { publishable } from "../../../loader/bundler/publishable_bundle.ts";
 import { type Arguments, formatFlags, UsageError } from "../../arguments.ts";
 import type { Answer, Command } from "../../commands.ts";
 import { readTarget, warnOfRefusedImports, withLoader } from "../../module_target.ts";
-import { locate, writeFailure } from "../../paths.ts";
+import { locate, writeFailure } from "../../../settings/paths.ts";
 import { reportedSettings, withSettings } from "../../settings.ts";
 import { counted } from "../../terminal/format.ts";
 import type { Io } from "../../terminal/io.ts";

@@ -2,7 +2,7 @@
 import { type Arguments, formatFlags } from "../../arguments.ts";
 import { denoJson, folderUrl, isMapped, SDK_IMPORTS, writeSdkFiles } from "../../author_files.ts";
 import type { Answer, Command } from "../../commands.ts";
-import { readOptional, writeFailure } from "../../paths.ts";
+import { readOptional, writeFailure } from "../../../settings/paths.ts";
 import type { Io } from "../../terminal/io.ts";
 
 export const command: Command = {

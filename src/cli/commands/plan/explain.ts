@@ -12,7 +12,7 @@ import { formatFlags } from "../../arguments.ts";
 import { type Command, TERMINAL } from "../../commands.ts";
 import { EXIT, inDocument } from "../../errors.ts";
 import { MODEL_FLAG, modelOf, PLAN_FLAG, planNames, readPlans, withPlans } from "../../plan_files.ts";
-import { filePath } from "../../paths.ts";
+import { filePath } from "../../../settings/paths.ts";
 import { withSettings } from "../../settings.ts";
 import { counted, shellWord, type Style, styleOf, tableText, wrapText } from "../../terminal/format.ts";
 import type { Output } from "../../terminal/io.ts";

@@ -10,7 +10,7 @@ import { type Arguments, formatFlags, UsageError } from "../../arguments.ts";
 import type { Answer, Command } from "../../commands.ts";
 import { EXIT, inDocument } from "../../errors.ts";
 import { planOfServers } from "../../mcp_json.ts";
-import { locate, readInput, readOptional, replaceFile, writeFailure } from "../../paths.ts";
+import { locate, readInput, readOptional, replaceFile, writeFailure } from "../../../settings/paths.ts";
 import { planData, withPlans } from "../../plan_files.ts";
 import { withSettings } from "../../settings.ts";
 import { counted, styleOf } from "../../terminal/format.ts";

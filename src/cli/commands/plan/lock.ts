@@ -9,7 +9,7 @@ import { type Arguments, formatFlags, UsageError } from "../../arguments.ts";
 import { type Answer, type Command, TERMINAL } from "../../commands.ts";
 import { EXIT, inDocument } from "../../errors.ts";
 import { displayPath } from "../../module_target.ts";
-import { readOptional, replaceFile } from "../../paths.ts";
+import { readOptional, replaceFile } from "../../../settings/paths.ts";
 import { PLAN_FLAG, planNames, readPlans, withPlans } from "../../plan_files.ts";
 import { withSettings } from "../../settings.ts";
 import { counted, styleOf } from "../../terminal/format.ts";

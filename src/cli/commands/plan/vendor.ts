@@ -6,7 +6,7 @@ import { type Arguments, formatFlags, UsageError } from "../../arguments.ts";
 import { type Answer, type Command, TERMINAL } from "../../commands.ts";
 import { inDocument } from "../../errors.ts";
 import { displayPath, warnOfRefusedImports } from "../../module_target.ts";
-import { filePath, locate, writeFailure } from "../../paths.ts";
+import { filePath, locate, writeFailure } from "../../../settings/paths.ts";
 import { PLAN_FLAG, planNames, readPlans, withPlans } from "../../plan_files.ts";
 import { withSettings } from "../../settings.ts";
 import { styleOf } from "../../terminal/format.ts";
@@ -24,15 +24,17 @@ export const command: Command = {
       name: "output",
       short: "o",
       value: "DIR",
-      help: `folder of the vendored plan, default ${DEFAULT_FOLDER}/ beside the plan`,
+      help: `folder of the vendored plan, or its file; default ${DEFAULT_FOLDER}/ beside the plan`,
     },
+    { name: "inline", help: "trust the modules: they run inside the program, without sandboxes" },
     ...formatFlags({ help: "text (default), or {plan, status, modules, files}" }),
   ]),
   details: () =>
     `The vendored plan needs neither network nor bundler: its sources are relative paths, each pinned by its integrity. Texts
 that it names (system: {file}) are copied to DIR/files, and relative paths of permissions lead to the same places.
-With --modules.inline DIR/modules/ (or modules.inline in preamp.yaml) its modules run without a sandbox, which needs no
-permission to start processes. "preamp docs deploy" shows how to deploy it.
+Modules run in sandboxes as before. With --inline the plan says "isolation: inline" beside each integrity: exactly these
+bytes then run inside the program, with all that it may do, and need no child process. Read DIR/modules first.
+"preamp docs deploy" shows how to deploy it.
 Exit codes: 0 written, or up to date; 1 a module cannot be loaded; 3 the plan or its lock is invalid; 4 refused by policy.
 `,
   run,
@@ -44,17 +46,20 @@ type ModuleAnswer = Omit<VendoredModule, "code"> & { bytes: number };
 async function run(args: Arguments, io: Io): Promise<Answer> {
   const { name, plan, base_url } = await readPlans(planNames(args, "vendor"), io);
   const output = args.value("output");
+  const names_file = output !== undefined && PLAN_NAME.test(output);
   const folder = output === undefined
     ? new URL(`${DEFAULT_FOLDER}/`, base_url)
     : locate(`${output}/`, io.cwd);
-  const target = new URL(targetName(base_url), folder);
+  const target = names_file ? locate(output, io.cwd) : new URL(targetName(base_url), folder);
   if (target.href === base_url) {
     throw new UsageError("Cannot write the vendored plan over the plan itself: name another folder with -o");
   }
+  const inline = args.has("inline");
   const vendored = await withPlans(
     args,
     io,
-    ({ vendor }) => inDocument(name, vendor({ plan }, TERMINAL, { base_url, target_url: target.href })),
+    ({ vendor }) =>
+      inDocument(name, vendor({ plan }, TERMINAL, { base_url, target_url: target.href, inline })),
   );
   for (const module of vendored.modules) warnOfRefusedImports(module, io);
   const status = await writeAll(vendored, target, base_url, io) ? "written" : "unchanged";
@@ -69,10 +74,13 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
   };
 }
 
+/** Matches the name of a plan's file. */
+const PLAN_NAME = /\.(ya?ml|json)$/i;
+
 /** Returns the name of the vendored plan: that of the plan, such as `plan.yaml`. */
 function targetName(base_url: string): string {
   const name = base_url.slice(base_url.lastIndexOf("/") + 1);
-  return /\.(ya?ml|json)$/i.test(name) ? name : "plan.yaml";
+  return PLAN_NAME.test(name) ? name : "plan.yaml";
 }
 
 /**

@@ -4,7 +4,8 @@ import { describeStore, openStore } from "../../../store/store.ts";
 import { formatFlags, UsageError } from "../../arguments.ts";
 import type { Command } from "../../commands.ts";
 import { requireStore } from "./store_command.ts";
-import { lastingStore, reportedSettings, settingFlags, storeFailure } from "../../settings.ts";
+import { lastingStore, storeFailure } from "../../../settings/settings.ts";
+import { reportedSettings, settingFlags } from "../../settings.ts";
 
 export const command: Command = {
   usage: "store erase --namespace NAME [flags]",

@@ -4,7 +4,8 @@ import { isDamage } from "../../../store/rows.ts";
 import { describeStore, type Maintenance, openMaintenance, type StoreName } from "../../../store/store.ts";
 import { formatFlags, UsageError } from "../../arguments.ts";
 import type { Answer, Command } from "../../commands.ts";
-import { lastingStore, reportedSettings, settingFlags, storeFailure } from "../../settings.ts";
+import { lastingStore, storeFailure } from "../../../settings/settings.ts";
+import { reportedSettings, settingFlags } from "../../settings.ts";
 
 /** The work of a command on a store. */
 interface Work {

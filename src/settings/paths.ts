@@ -1,8 +1,8 @@
-/** Paths of the command line as URLs, the files they name, and the folders of settings. */
+/** Paths that a person writes as URLs, the files they name, and the folder of this program. */
 import { didYouMean } from "../sdk/findings.ts";
 import { readVariable } from "../process/environment.ts";
 import { errorMessage } from "../sdk/errors.ts";
-import { UsageError } from "./arguments.ts";
+import { UsageError } from "./errors.ts";
 
 /** Returns whether a path is absolute: it starts with `/`, or on Windows with a drive or a share. */
 export function isAbsolute(path: string): boolean {

@@ -1,5 +1,6 @@
 import { assertEquals } from "../assert.ts";
-import { createLog, type LogFormat } from "../../src/cli/log.ts";
+import { prettyLines } from "../../src/cli/pretty_log.ts";
+import { createLog, JSON_LINES } from "../../src/deploy/log.ts";
 import { Redactor } from "../../src/policy/redact.ts";
 import type { LogRecord } from "../../src/server/middleware/access_log.ts";
 
@@ -9,16 +10,14 @@ function record(path: string): LogRecord {
   return { ...at, method: "GET", path, status: 200, ms: 1, caller: null };
 }
 
+const PLAIN = { terminal: false, color: false, columns: () => 80, write: () => {} };
+const linesOf = (format: "json" | "pretty") => format === "json" ? JSON_LINES : prettyLines(PLAIN);
+
 /** Returns a log and the text of each write. */
-function logOf(format: LogFormat): { log: ReturnType<typeof createLog>; written: string[] } {
+function logOf(format: "json" | "pretty"): { log: ReturnType<typeof createLog>; written: string[] } {
   const written: string[] = [];
-  const output = {
-    terminal: false,
-    color: false,
-    columns: () => 80,
-    write: (text: string) => void written.push(text),
-  };
-  return { log: createLog(format, output, new Redactor(["s3cret"]), () => 0), written };
+  const write = (text: string) => void written.push(text);
+  return { log: createLog(linesOf(format), { write }, new Redactor(["s3cret"]), () => 0), written };
 }
 
 for (const format of ["json", "pretty"] as const) {
@@ -57,7 +56,7 @@ for (const format of ["json", "pretty"] as const) {
       if (full) throw new Deno.errors.WouldBlock("the pipe is full");
       written.push(text);
     };
-    const log = createLog(format, { terminal: false, color: false, columns: () => 80, write });
+    const log = createLog(linesOf(format), { write });
     log.request(record("/a"));
     await new Promise((resolve) => setTimeout(resolve, 0)); // an error here would end the process
     log.note("info", "stopping", {});

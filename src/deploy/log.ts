@@ -1,22 +1,12 @@
 /**
- * The process log of `serve` on stderr: one line of JSON for each record, or a short line for a person.
- * Output that would otherwise bypass it is logged too.
+ * The process log of a server: lines for its records. Output that would otherwise bypass it is logged too.
  */
 import { Redactor } from "../policy/redact.ts";
 import { describeError, formatLogLine } from "../server/log_line.ts";
 import { formatLogRecord, type LogRecord } from "../server/middleware/access_log.ts";
-import { escapeUnprintable } from "../text/escape.ts";
 import { consoleMethods } from "../sdk/console.ts";
 import { type JsonObject, toPlainObject } from "../sdk/json.ts";
 import { timestamp } from "../sdk/timestamp.ts";
-import type { Output } from "./terminal/io.ts";
-import { styleOf } from "./terminal/format.ts";
-
-/** Formats of log lines. */
-export const LOG_FORMATS = ["json", "pretty"] as const;
-
-/** Format of log lines. */
-export type LogFormat = typeof LOG_FORMATS[number];
 
 /** Severity of a log line. */
 export type Level = "info" | "warning" | "error";
@@ -31,8 +21,6 @@ export interface Log {
   flush(): void;
 }
 
-/** Characters of the longest pretty line. */
-const MAX_PRETTY_LINE = 8_192;
 /** Characters of buffered lines that are written at once; fewer, once for each turn of the event loop. */
 const MAX_BUFFERED = 64 * 1024;
 
@@ -42,12 +30,11 @@ const MAX_BUFFERED = 64 * 1024;
  * redacted in it, and only in what the client wrote.
  */
 export function createLog(
-  format: LogFormat,
-  output: Output,
+  lines: LogLines,
+  output: { write(text: string): void },
   secrets: Redactor = new Redactor(),
   now: () => number = Date.now,
 ): Log {
-  const lines = format === "json" ? JSON_LINES : prettyLines(output);
   let buffer = "";
   const own = secrets.child();
   const redacted = (record: LogRecord): LogRecord => {
@@ -86,39 +73,16 @@ export function createLog(
 }
 
 /** Formats what is logged. */
-interface LineFormat {
+export interface LogLines {
   request(record: LogRecord): string;
   note(level: Level, ts: string, event: string, facts: JsonObject): string;
 }
 
-const JSON_LINES: LineFormat = {
+/** Lines of JSON. */
+export const JSON_LINES: LogLines = {
   request: formatLogRecord,
   note: (level, ts, event, facts) => formatLogLine({ level, ts, code: event, message: event, ...facts }),
 };
-
-function prettyLines(output: Output): LineFormat {
-  const { dim, red, yellow } = styleOf(output);
-  const paint = { info: dim, warning: yellow, error: red } satisfies Record<Level, (text: string) => string>;
-  const line = (level: Level, ts: string, text: string) => {
-    const head = `${dim(ts.slice(11, 23))} ${paint[level](level.padEnd(7))}`;
-    return `${head} ${escapeUnprintable(text).slice(0, MAX_PRETTY_LINE)}`;
-  };
-  return {
-    request({ level, ts, method, path, status, ms, caller, request_id, code, error }) {
-      const parts = [`${status}`, method.padEnd(4), path, `${Math.round(ms)} ms`, caller ?? "-", request_id];
-      if (code !== undefined) parts.push(code);
-      if (error) parts.push(`${error.name}: ${error.message}`);
-      const stack = error?.stack?.split("\n").slice(1) ?? [];
-      return [parts.join("  "), ...stack].map((text) => line(level, ts, text)).join("\n");
-    },
-    note(level, ts, event, facts) {
-      const fields = Object.entries(facts).map(([name, value]) =>
-        `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`
-      );
-      return line(level, ts, [event, ...fields].join("  "));
-    },
-  };
-}
 
 /**
  * Milliseconds after the start: loading `node:process` takes 10 ms, which the first run need not wait for.
