@@ -26,7 +26,7 @@ import type { EffectiveGrant } from "../policy/effective_permissions.ts";
 import { withoutPlanSecrets } from "../policy/plan_secrets.ts";
 import { Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
-import { bundlerProcess } from "../sandbox/process_support.ts";
+import { bundlerProcess, processTier } from "../sandbox/process_support.ts";
 import { type Found, noPermissions, type Permissions } from "../sdk/contracts.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
@@ -60,7 +60,7 @@ export async function explain(
 ): Promise<Explanation> {
   const authorised = await plans.authoriseAll(input, caller, base_url);
   const { compiled, template: { run_warnings }, grants, context, base_url: from } = authorised.plan;
-  const modules = await fetchAll(modulesOf(authorised, caller), loading);
+  const modules = await fetchAll(modulesOf(authorised, caller), loading, { unread: true });
   const { lock } = context;
   const promptsOf = (spec: ModuleSpec) => promptHost(spec, schemaOf(spec, table), env, caller);
   return explainPlan({
@@ -365,17 +365,28 @@ async function factsOf(
   caller: Caller,
 ): Promise<ModuleFacts> {
   const own = { spec, ...grant, tier, prompts_to };
+  const own_tier = tier === "process" ? processTier() : undefined;
+  const refused = own_tier?.available === false ? { refused: own_tier.reason } : {};
+  if (!bundle && spec.source.kind !== "builtin") {
+    const stated = { version: null, description: null };
+    return { ...own, ...refused, pinned: isPinned(spec, lock, base_url), declared: null, stated };
+  }
   if (!bundle) {
     const servers = await serversOf(spec, authorised, table, caller);
     const { permissions, version, description } = await table.listing(spec.module);
     return { ...own, pinned: true, declared: permissions ?? {}, stated: { version, description }, servers };
   }
   const { declared: info, url, integrity, files, imports_refused } = bundle;
-  const pinned = spec.integrity !== undefined ||
-    lock !== undefined && LockLookup.of(lock, base_url).modulesOf(spec.source).length > 0;
+  const pinned = isPinned(spec, lock, base_url);
   const declared = wantedOf(info);
   const stated = { version: textIn(info, "version"), description: textIn(info, "description") };
-  return { ...own, pinned, declared, stated, graph: { url, integrity, files, imports_refused } };
+  return { ...own, ...refused, pinned, declared, stated, graph: { url, integrity, files, imports_refused } };
+}
+
+/** Returns whether the plan or its lock has the digest of a module. */
+function isPinned(spec: ModuleSpec, lock: Lock | undefined, base_url: string | undefined): boolean {
+  return spec.integrity !== undefined ||
+    lock !== undefined && LockLookup.of(lock, base_url).modulesOf(spec.source).length > 0;
 }
 
 /**
@@ -415,18 +426,27 @@ function wantedOf(declared: Declared | null): Permissions | null {
   return findings.errors.every(({ code }) => code === "value") ? permissions ?? null : null;
 }
 
-/** Fetches the bundles of all modules from URLs in parallel. Reports all failures. */
+/**
+ * Fetches the bundles of all modules from URLs in parallel. Reports all failures.
+ *
+ * @param options `unread`: leaves a module without its bundle where this host has no bundler for it.
+ */
 async function fetchAll(
   modules: readonly AuthorisedModule[],
   loading: LazyLoader,
+  { unread = false }: { unread?: boolean } = {},
 ): Promise<FetchedModule[]> {
   if (modules.every(({ spec }) => spec.source.kind === "builtin")) return [...modules];
   const loader = await loading.loader();
   const results = await Promise.allSettled(modules.map(async (module) => {
     const { spec, context } = module;
-    return spec.source.kind === "builtin"
-      ? module
-      : { ...module, bundle: await loader.prepare(spec, context) };
+    if (spec.source.kind === "builtin") return module;
+    try {
+      return { ...module, bundle: await loader.prepare(spec, context) };
+    } catch (error) {
+      if (unread && errorCode(error) === "module_load_failed" && !bundlerProcess().available) return module;
+      throw error;
+    }
   }));
   const failures = results.flatMap((result, index) =>
     result.status === "rejected" ? [{ path: modules[index]!.spec.path, error: result.reason }] : [] // one result for each

@@ -12,12 +12,13 @@ import { compilePlan } from "../plan/compile.ts";
 import { hostOf, hostText, isProvider } from "../plan/endpoints.ts";
 import { expandEnv, findEnv } from "../plan/env.ts";
 import { askedOf, type FullPermissions } from "../plan/permissions/permission_block.ts";
-import { askedCalls, permissionsNear, summaryText } from "../plan/summary.ts";
+import { askedCalls, EVERYTHING, permissionsNear, summaryText } from "../plan/summary.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { fullPermissions } from "../policy/effective_permissions.ts";
 import { grantedAnywhere } from "../policy/refused_permissions.ts";
 import type { Origin } from "../policy/policy.ts";
 import { defaultPolicy } from "../policy/settings.ts";
+import { isPinnedInline } from "../policy/source_rules.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 
@@ -55,9 +56,11 @@ export async function planSentence(
   const permissions: Record<string, FullPermissions> = {};
   const prompts_to = new Set<string>();
   const loads = new Set<string>();
+  const inside = new Set<string>();
   for (const [index, { plan }] of all.entries()) {
     for (const spec of specsOf(plan)) {
       if (spec.source.kind !== "builtin") loads.add(spec.source.original);
+      if (isPinnedInline(spec, origin)) inside.add(spec.module);
       else if (modules.ids.has(spec.module)) await modules.module(spec.module); // loads its schema
       permissions[`${index} ${spec.path}`] = fullPermissions(askedOf(spec, plan));
       const host = promptHost(spec, schemaOf(spec, modules), env, { origin });
@@ -65,7 +68,8 @@ export async function planSentence(
     }
   }
   const said = summaryText({
-    may: permissionsNear(grantedAnywhere({ permissions }), workspace),
+    may: inside.size > 0 ? EVERYTHING : permissionsNear(grantedAnywhere({ permissions }), workspace),
+    inside: [...inside].sort(),
     prompts_to: [...prompts_to].sort(),
     asks: askedCalls(own.plan),
   });

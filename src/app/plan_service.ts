@@ -59,6 +59,8 @@ interface AuthoriseOptions {
   within?: AuthorisedPlan;
   /** Ignores the plan's lock; for commands that rewrite it. */
   ignore_lock?: boolean;
+  /** Authorises for any host, also where this one starts no sandboxes; for commands that run nothing. */
+  any_host?: boolean;
 }
 
 /** Finds, authorises and opens plans. */
@@ -153,7 +155,8 @@ export class Plans {
   }
 
   /**
-   * Authorises the plan of a request, and each of its agents as if it were spawned. Fetches nothing.
+   * Authorises the plan of a request, and each of its agents as if it were spawned, for any host. Fetches
+   * nothing.
    *
    * @param options `ignore_lock`: for commands that rewrite the lock.
    * @throws {PreampError} as {@link Plans.ready}.
@@ -166,11 +169,15 @@ export class Plans {
   ): Promise<{ plan: AuthorisedPlan; agents: { name: string; plan: AuthorisedPlan }[] }> {
     const found = await this.#finder.find(request, caller, base_url);
     try {
-      const plan = await this.#compileAndAuthorise(found, caller, { ...request, ignore_lock });
+      const plan = await this.#compileAndAuthorise(found, caller, {
+        ...request,
+        ignore_lock,
+        any_host: true,
+      });
       const agents = [];
       for await (const { name, written } of agentPlans(plan.compiled.written)) {
         const child = { ...found, input: written };
-        const options = { ...request, ignore_lock, within: plan };
+        const options = { ...request, ignore_lock, any_host: true, within: plan };
         agents.push({ name, plan: await this.#compileAndAuthorise(child, caller, options) });
       }
       return { plan, agents };
@@ -185,14 +192,14 @@ export class Plans {
     options: AuthoriseOptions,
   ): Promise<AuthorisedPlan> {
     const { origin, base_url } = found;
-    const { within, ignore_lock } = options;
+    const { within, ignore_lock, any_host } = options;
     const template = await this.#templateOf(found);
     const { compiled } = template;
     const policy = this.#policyOf(caller);
     const grants = this.#grantsOf(template, found, policy, options);
     acceptConfigs(template.findings, found);
     if (compiled.env.length > 0) await this.#acceptVariables(compiled, found, grants);
-    if (within === undefined && !template.agents_allowed.has(policy)) {
+    if (within === undefined && !any_host && !template.agents_allowed.has(policy)) {
       await this.#authoriseAgents(template, found, policy, grants);
     }
     const lock = ignore_lock
@@ -216,16 +223,18 @@ export class Plans {
     { compiled, grants: known }: PlanTemplate,
     { origin, base_url }: Pick<ResolvedPlan, "origin" | "base_url">,
     policy: Policy,
-    { limits, within }: { limits?: Partial<RunLimits>; within?: Pick<AuthorisedPlan, "grants"> },
+    { limits, within, any_host }: Pick<AuthoriseOptions, "limits" | "any_host"> & {
+      within?: Pick<AuthorisedPlan, "grants">;
+    },
   ): Grants {
-    const is_shared = limits === undefined && within === undefined;
+    const is_shared = limits === undefined && within === undefined && !any_host;
     const shared = is_shared ? known.get(policy) : undefined;
     if (shared) return shared;
     const options = {
       origin,
       policy,
       builtins: this.#options.modules.ids,
-      processTier,
+      processTier: any_host ? () => ({ available: true } as const) : processTier,
       paths: grantPaths(origin, base_url),
       ...(limits ? { limits } : {}),
     };

@@ -12,7 +12,7 @@ import { decodePercent } from "../text/escape.ts";
 import { blockOf, entriesOf, grantedBeyond, type GrantEntry } from "./permissions/permission_block.ts";
 import { covers } from "./permissions/permission_entry.ts";
 import { agentFlags, type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
-import { askedCalls, type PlanSummary, summaryText } from "./summary.ts";
+import { askedCalls, EVERYTHING, type PlanSummary, summaryText } from "./summary.ts";
 import type { ModuleServer, ModuleType, Permissions, RunLimits } from "../sdk/contracts.ts";
 
 /** One fetched file of a module. */
@@ -105,7 +105,9 @@ export interface ModuleFacts extends FlaggedModule {
   prompts_to: string | null;
   /** The servers of a built-in module. */
   servers?: ExplainedServer[];
-  /** The fetched graph; absent for a built-in module. */
+  /** Why this host refuses the module, as the second half of a sentence; absent if it does not. */
+  refused?: string;
+  /** The fetched graph; absent for a built-in module, and for one that this host cannot read. */
   graph?: {
     url: string;
     integrity: string;
@@ -135,11 +137,12 @@ export interface ExplainInput {
 /** Returns what a plan may touch. */
 export function explainPlan(input: ExplainInput): Explanation {
   const { plan, plan_hash, lock_hash, limits, base_url } = input;
-  const modules = input.modules.map((facts) => explainModule(facts, base_url));
+  const modules = input.modules.map((facts) => explainModule(enforced(facts), base_url));
   const env = [...new Set(input.env.map(({ name }) => name))].sort();
   const facts = {
     prompts_to: [...new Set(modules.flatMap(({ prompts_to }) => prompts_to ?? []))].sort(),
     may: unionOf(modules.map(({ permissions }) => permissions.granted)),
+    inside: [...new Set(input.modules.filter(isInside).map(({ spec }) => spec.module))].sort(),
     asks: askedCalls(plan),
   };
   return {
@@ -165,6 +168,16 @@ export function explainPlan(input: ExplainInput): Explanation {
   };
 }
 
+/** Returns whether a module from a URL or a file runs inside the program. */
+function isInside({ spec, tier }: ModuleFacts): boolean {
+  return spec.source.kind !== "builtin" && tier === "inline";
+}
+
+/** Returns the facts with what is enforced: a module inside the program may do what the program may. */
+function enforced(facts: ModuleFacts): ModuleFacts {
+  return isInside(facts) ? { ...facts, granted: EVERYTHING, dropped: [] } : facts;
+}
+
 function explainModule(facts: ModuleFacts, base_url: string | undefined): ExplainedModule {
   const { spec, tier, asked, granted, dropped, declared, stated, graph } = facts;
   return {
@@ -173,7 +186,7 @@ function explainModule(facts: ModuleFacts, base_url: string | undefined): Explai
     version: stated.version,
     description: stated.description,
     path: spec.path,
-    url: graph ? displayUrl(graph.url, base_url) : null,
+    url: graph ? displayUrl(graph.url, base_url) : urlOf(spec, base_url),
     integrity: graph?.integrity ?? null,
     isolation: tier,
     prompts_to: facts.prompts_to,
@@ -191,6 +204,11 @@ function explainModule(facts: ModuleFacts, base_url: string | undefined): Explai
     },
     red_flags: moduleFlags(facts),
   };
+}
+
+/** Returns the URL of a module that was not fetched; null for a built-in one. */
+function urlOf({ source }: ModuleFacts["spec"], base_url: string | undefined): string | null {
+  return source.kind === "url" ? displayUrl(source.url, base_url) : null;
 }
 
 /**
@@ -226,11 +244,15 @@ function lockedPath(url: string, base_url: string | undefined): string {
 }
 
 function warningsOf(
-  { spec: { module, path }, asked, declared, graph }: ModuleFacts,
+  { spec: { module, path }, asked, declared, graph, refused }: ModuleFacts,
   base_url: string | undefined,
 ): Explanation["warnings"] {
   const warnings: Explanation["warnings"] = [];
   const warn = (code: string, message: string) => warnings.push({ code, path, message });
+  if (refused !== undefined) {
+    const remedy = "read its code and vendor it with preamp plan vendor --inline";
+    warn("isolation_unavailable", `"${module}" is refused on this host: ${refused}; ${remedy}`);
+  }
   const wanted = grantedBeyond(declared ?? undefined, asked)
     // a module that wants the folder of the plan's choice has it when the plan grants any
     .filter(({ permission, entry }) => findEnv(entry).length === 0 || !Array.isArray(asked[permission]))

@@ -1,7 +1,7 @@
 /** Says in one sentence what a plan may touch, where its prompts go, and what it asks about. Pure. */
 import type { Permissions } from "../sdk/contracts.ts";
 import { isObject } from "../sdk/json.ts";
-import type { MountPlan, PermissionKind } from "../sdk/plan.ts";
+import { type MountPlan, PERMISSION_KINDS, type PermissionKind } from "../sdk/plan.ts";
 
 /** What a plan may touch, of all its modules together. */
 export interface PlanSummary {
@@ -9,14 +9,19 @@ export interface PlanSummary {
   text: string;
   /** Where prompts go, sorted: hosts, and `module ID` for a provider from a URL. */
   prompts_to: string[];
-  /** Effective permissions. */
+  /** Effective permissions: {@link EVERYTHING} if a module runs inside the program. */
   may: Permissions;
+  /** Ids of the modules from URLs and files that run inside the program, where nothing is enforced. */
+  inside: string[];
   /**
    * Kinds of calls that `hooks-approval` asks about, such as `bash git push **`, `writes` and `commands`;
    * null: the plan does not have it.
    */
   asks: string[] | null;
 }
+
+/** What a module that runs inside the program may do: what the program may, which is at most this. */
+export const EVERYTHING: Permissions = Object.fromEntries(PERMISSION_KINDS.map((kind) => [kind, true]));
 
 /** Kinds of permission with the verb of one entry and of all. */
 const VERBS: readonly (readonly [PermissionKind, one: string, all: string])[] = [
@@ -29,7 +34,7 @@ const VERBS: readonly (readonly [PermissionKind, one: string, all: string])[] = 
 ];
 
 /** Returns the sentence of a summary. */
-export function summaryText({ prompts_to, may, asks }: Omit<PlanSummary, "text">): string {
+export function summaryText({ prompts_to, may, inside, asks }: Omit<PlanSummary, "text">): string {
   const others = VERBS.flatMap(([kind, one, all]) => {
     const entries = may[kind];
     if (entries === true) return [all];
@@ -37,7 +42,12 @@ export function summaryText({ prompts_to, may, asks }: Omit<PlanSummary, "text">
   });
   const parts = [...filesText(may), ...others];
   return [
-    parts.length === 0 ? "May touch nothing outside" : `May ${parts.join(", ")}`,
+    ...inside.length === 0
+      ? []
+      : [`Runs ${listed(inside)} inside this program, with all that the program may`],
+    `${inside.length === 0 ? "May" : "may"} ${
+      parts.length === 0 ? "touch nothing outside" : parts.join(", ")
+    }`,
     prompts_to.length === 0 ? "sends prompts nowhere" : `sends prompts to ${listed(prompts_to)}`,
     asksText(asks),
   ].join("; ");

@@ -229,19 +229,45 @@ Deno.test("explain() and lock() refuse a caller's plan before the first packet",
 Deno.test("explain() reports the effective permissions of a caller's plan", () =>
   withServer(async (server, runtime, policy) => {
     policy.modules.allow = [server.url];
-    policy.modules.inline = [server.url];
     policy.modules.private_hosts = [`127.0.0.1:${server.port}`];
     policy.permissions.max.net = ["127.0.0.1"];
-    const result = await runtime.plans.explain(
-      { plan: planOf(server, {}, { permissions: { net: ["127.0.0.1"] } }) },
-      CALLER,
-    );
+    const asking = { plan: planOf(server, {}, { permissions: { net: ["127.0.0.1"] } }) };
+    const result = await runtime.plans.explain(asking, CALLER);
     assertEquals(result.modules.at(-1)?.permissions.granted, { net: ["127.0.0.1"] });
-    assertEquals(result.modules.at(-1)?.isolation, "inline");
+    assertEquals([result.modules.at(-1)?.isolation, result.summary.inside], ["process", []]);
     const more = await refusal(() =>
       runtime.plans.explain({ plan: planOf(server, {}, { permissions: { net: true } }) }, CALLER)
     );
     assertEquals(more.code, "policy_refused");
+  }));
+
+Deno.test("explain() says of a module inside the program that it may do what the program may, whatever its grant", () =>
+  withServer(async (server, runtime, policy) => {
+    policy.modules.inline = [server.url];
+    policy.modules.private_hosts = [`127.0.0.1:${server.port}`];
+    const plan = planOf(server, {}, { permissions: { net: ["127.0.0.1"] } });
+    const { modules, summary, red_flags } = await runtime.plans.explain({ plan }, OPERATOR);
+    const own = modules.at(-1)!;
+    const all = {
+      net: true,
+      read: true,
+      write: true,
+      env: true,
+      run: true,
+      sys: true,
+      ffi: true,
+      import: true,
+    };
+    assertEquals([own.permissions.asked, own.permissions.granted, summary.may], [
+      { net: ["127.0.0.1"] },
+      all,
+      all,
+    ]);
+    assertEquals(summary.inside, [own.module]);
+    const begin =
+      `Runs ${own.module} inside this program, with all that the program may; may read and write every file`;
+    assertEquals(summary.text.slice(0, begin.length), begin);
+    assert(codes(red_flags).includes("isolation_inline"));
   }));
 
 Deno.test("explain() reports a redirect to another origin", () =>

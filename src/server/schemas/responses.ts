@@ -198,6 +198,9 @@ const Explanation = z.object({
       description: "hosts that prompts go to, and `module ID` for a provider from a URL",
     }),
     may: permissionBlock.meta({ description: "permissions of all modules together" }),
+    inside: z.array(text).meta({
+      description: "modules by URL or path that run inside the program, with all that it may do",
+    }),
     asks: z.array(text).nullable().meta({
       description: "kinds of calls that hooks-approval asks about; null: the plan has no hooks-approval",
     }),
