@@ -1,0 +1,3 @@
+import { serveAgent } from "preamp/deploy";
+
+export default serveAgent();
