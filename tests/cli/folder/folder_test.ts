@@ -133,15 +133,6 @@ Deno.test("openFolder() asks again after a change, and says what changed", async
   assertEquals(io.stderr.includes("preamp.yaml"), false);
 });
 
-Deno.test("openFolder() says of modules in one sentence that they have changed", async () => {
-  await using folder = await strangeFolder({ ...STRANGE_FILES, "mods/more.ts": "export {};" });
-  await trustFolder(folder.url, folder.io());
-  for (const name of ["mods/inline.ts", "mods/more.ts"]) await folder.write(name, "export const mount = 1;");
-  const io = folder.io({ terminal: true, lines: ["n"] });
-  await openFolder(io, ALL);
-  assertStringIncludes(io.stderr, "changed: mods/inline.ts and mods/more.ts\n");
-});
-
 Deno.test("openFolder() takes no answer that was typed before the question", async () => {
   await using folder = await strangeFolder();
   const io = folder.io({ terminal: true, lines: ["y", "n"], think_ms: 10 });
