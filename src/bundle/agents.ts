@@ -6,7 +6,7 @@ import { readModelName } from "../plan/check/field_checks.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describe } from "../sdk/value_path.ts";
 import { type AgentSource, mergeMaps } from "./compose.ts";
-import { type BundleLoader, type ParsedFile, parseFile } from "./load.ts";
+import { type BundleLoader, type ParsedFile, parseIncluded } from "./load.ts";
 import { parseReference, type Place, show } from "./places.ts";
 import type { Report } from "./report.ts";
 import { moduleOfTool, toolNames } from "./tool_names.ts";
@@ -72,7 +72,7 @@ async function findFile(reference: string, place: Place, loader: BundleLoader) {
   const candidates = loader.candidates(written, place, "The agent");
   for (const candidate of candidates ?? []) {
     const text = await loader.files.read(candidate);
-    if (text !== null) return { place: candidate, file: await parseFile(text, show(candidate), true) };
+    if (text !== null) return { place: candidate, file: await parseIncluded(text, candidate, true) };
   }
   return null;
 }

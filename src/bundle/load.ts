@@ -91,7 +91,7 @@ export class BundleLoader {
   /** Resolves to a file; null if it does not exist. @throws {PreampError} for one that cannot be read. */
   async parse(place: Place, lenient = false): Promise<ParsedFile | null> {
     const text = await this.files.read(place);
-    return text === null ? null : await parseFile(text, show(place), lenient);
+    return text === null ? null : await parseIncluded(text, place, lenient);
   }
 
   /** Resolves to a bundle with all that it includes. */
@@ -478,6 +478,18 @@ export async function parseFile(text: string, name: string, lenient = false): Pr
   if (is_markdown) return { kind: "text", data: {}, body: text.replace(/^\uFEFF/, "").trim() };
   const { data } = await parseDocument(text, { label, hint: "start with bundle:" });
   return { kind: kindOf(data, name, false), data, body: "" };
+}
+
+/** Resolves to an included file as {@link parseFile} does: the places of its errors name it. */
+export async function parseIncluded(text: string, place: Place, lenient: boolean): Promise<ParsedFile> {
+  const file = show(place);
+  try {
+    return await parseFile(text, file, lenient);
+  } catch (error) {
+    if (!(error instanceof PreampError)) throw error;
+    const details = error.details.map((detail) => ({ ...detail, file }));
+    throw new PreampError(error.code, error.message, { details, facts: error.facts, cause: error });
+  }
 }
 
 function includesOf({ includes }: JsonObject): unknown[] {

@@ -458,6 +458,16 @@ Deno.test("importBundle() refuses two bundles of one name, and says where an unk
   );
 });
 
+Deno.test("importBundle() names the file that cannot be read, with line and column", async () => {
+  const broken = {
+    "bundle.yaml": bundle("root", "includes: ['root:a']\n"),
+    "a.yaml": "bundle: { name: a }\nx: [\n",
+  };
+  const error = await importTexts(broken, { path: "bundle.yaml" }).catch((error) => error);
+  const [{ file, line }] = error.details;
+  assertEquals([file, line], ["a.yaml", 2]);
+});
+
 Deno.test("importBundle() keeps to its bounds", async () => {
   const many = (count: number) => Array.from({ length: count }, (_, index) => index);
   const wide = {
