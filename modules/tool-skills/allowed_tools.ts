@@ -6,10 +6,10 @@ import { compileGlob, type Coordinator, isObject } from "preamp/base";
 
 /** Names of other programs' tools, in lower case → ours. Any other name is a tool of its own. */
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
-  agent: ["task"],
+  agent: ["task", "delegate"],
   bash: ["bash", "job"],
   bashoutput: ["job"],
-  delegate: ["task"],
+  delegate: ["task", "delegate"],
   edit_file: ["edit", "apply_patch"],
   edit: ["edit", "apply_patch"],
   killshell: ["job"],

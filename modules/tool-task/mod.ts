@@ -26,8 +26,12 @@ const CONTEXTS = ["none", "recent", "all"] as const;
 /** Maximum number of turns for `recent`. */
 const MAX_TURNS = 100;
 
+/** Names of the tool. Amplifier's texts speak of `delegate`, and of `context_depth`. */
+const NAMES = ["task", "delegate"] as const;
+
 /** A checked config with all defaults. */
 interface TaskConfig {
+  tool_name: (typeof NAMES)[number];
   inherit_context: (typeof CONTEXTS)[number];
   inherit_context_turns: number;
   exclude_tools?: string[];
@@ -35,6 +39,9 @@ interface TaskConfig {
 }
 
 interface TaskInput extends Partial<Pick<TaskConfig, "inherit_context" | "inherit_context_turns">> {
+  /** The names of a tool that is called `delegate`. */
+  context_depth?: TaskConfig["inherit_context"];
+  context_turns?: number;
   instruction: string;
   agent?: string;
   session_id?: string;
@@ -44,6 +51,11 @@ interface TaskInput extends Partial<Pick<TaskConfig, "inherit_context" | "inheri
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
+    tool_name: {
+      enum: [...NAMES],
+      default: "task",
+      description: "Name of the tool; delegate has context_depth and context_turns for inherit_context",
+    },
     inherit_context: {
       enum: [...CONTEXTS],
       default: "none",
@@ -88,8 +100,11 @@ function agentsOf({ agents }: JsonObject): JsonObject {
 }
 
 /** Returns the schema of the tool's input for a plan. */
-export function inputSchema(plan: JsonObject): JsonSchema {
+export function inputSchema(plan: JsonObject, tool_name: TaskConfig["tool_name"] = "task"): JsonSchema {
   const names = [...Object.keys(agentsOf(plan)), "self"];
+  const [context, turns] = tool_name === "task"
+    ? ["inherit_context", "inherit_context_turns"]
+    : ["context_depth", "context_turns"];
   return {
     type: "object",
     properties: {
@@ -104,13 +119,13 @@ export function inputSchema(plan: JsonObject): JsonSchema {
         description:
           "Instead of agent: continues an agent that you spawned before, by the session_id of its result",
       },
-      inherit_context: {
+      [context]: {
         type: "string",
         enum: [...CONTEXTS],
         description:
           "The part of this conversation that the agent gets: none, the recent turns, or all of it",
       },
-      inherit_context_turns: {
+      [turns]: {
         type: "integer",
         minimum: 1,
         maximum: MAX_TURNS,
@@ -158,14 +173,16 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
 }
 
 function taskTool(coordinator: Coordinator, config: TaskConfig): Tool {
+  const { tool_name } = config;
+  const context = tool_name === "task" ? "inherit_context" : "context_depth";
   return defineTool({
-    name: "task",
+    name: tool_name,
     description:
       "Give a task to an agent that works on its own and answers once. It does not see this conversation " +
-      `unless you set inherit_context. Several tasks in one answer run in parallel. Agents:\n${
+      `unless you set ${context}. Several tasks in one answer run in parallel. Agents:\n${
         describeAgents(coordinator.config)
       }`,
-    input: inputSchema(coordinator.config),
+    input: inputSchema(coordinator.config, tool_name),
     async execute(input, call) {
       const task = input as TaskInput; // checked by the schema
       if (task.agent !== undefined && task.session_id !== undefined) {
@@ -188,15 +205,15 @@ function taskTool(coordinator: Coordinator, config: TaskConfig): Tool {
 }
 
 async function requestOf(
-  { instruction, agent, session_id, provider_preferences, ...input }: TaskInput,
+  { instruction, agent, session_id, provider_preferences, context_depth, context_turns, ...input }: TaskInput,
   { exclude_tools, inherit_tools, ...config }: TaskConfig,
   coordinator: Coordinator,
   call: ToolCallContext | undefined,
 ): Promise<SpawnRequest> {
-  const { inherit_context = config.inherit_context, inherit_context_turns = config.inherit_context_turns } =
-    input;
+  const inherit_context = input.inherit_context ?? context_depth ?? config.inherit_context;
+  const turns = input.inherit_context_turns ?? context_turns ?? config.inherit_context_turns;
   const history = inherit_context === "none" ? [] : await coordinator.context?.getMessages() ?? [];
-  const inherited = inherit_context === "all" ? history : recent(history, inherit_context_turns);
+  const inherited = inherit_context === "all" ? history : recent(history, turns);
   return {
     instruction: promptOf(instruction, inherited),
     ...(agent === undefined ? {} : { agent }),

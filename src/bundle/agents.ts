@@ -176,7 +176,16 @@ export function modulesOfTools(tools: readonly string[]): string[] {
 }
 
 /** Tools that only read, or only speak with the person. Calls of others are asked about. */
-const HARMLESS: ReadonlySet<string> = new Set(["read", "list", "glob", "grep", "todo", "skill", "task"]);
+const HARMLESS: ReadonlySet<string> = new Set([
+  "read",
+  "list",
+  "glob",
+  "grep",
+  "todo",
+  "skill",
+  "task",
+  "delegate",
+]);
 
 /**
  * Returns rules that leave an agent these tools only.

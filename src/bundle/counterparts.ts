@@ -231,6 +231,7 @@ function delegateConfig(config: JsonObject, { report, where }: TranslationContex
   const listed = (key: string) => Array.isArray(settings[key]) ? { [key]: settings[key] } : {};
   const filter = { ...listed("exclude_tools"), ...listed("inherit_tools") };
   return taskConfig({
+    tool_name: "delegate",
     inherit_context: inherits.enabled === false ? "none" : "recent",
     ...(Object.keys(filter).length === 0 ? { exclude_tools: ["tool-task"] } : filter),
   });

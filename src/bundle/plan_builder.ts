@@ -77,6 +77,7 @@ export class PlanBuilder {
     plan.hooks = this.#gated(await this.#modules("hooks", bundle.modules.hooks), plan.tools);
     const agents = await this.#agents(bundle, plan);
     if (Object.keys(agents).length > 0) plan.agents = agents;
+    this.#reportRoles(agents, rest.roles);
     await this.#reportModes(bundle);
     return this.#built({ ...plan, ...this.#rest(rest) });
   }
@@ -343,6 +344,19 @@ export class PlanBuilder {
       );
       return [];
     });
+  }
+
+  /** Reports each role that no model is set for, once. */
+  #reportRoles(agents: JsonObject, mapped: unknown): void {
+    const roles = Object.values(agents).flatMap((agent) => isObject(agent) ? [agent.model_role].flat() : []);
+    const missing = [...new Set(roles)].filter((role) =>
+      typeof role === "string" && !(isObject(mapped) && Object.hasOwn(mapped, role))
+    );
+    if (missing.length === 0) return;
+    this.#loader.report.note(
+      `Agents ask for models by the roles ${missing.join(", ")}, and run on the plan's model`,
+      `add a model for each: roles: { ${missing[0]}: PROVIDER/MODEL }`,
+    );
   }
 
   async #reportModes(bundle: Composed): Promise<void> {

@@ -6,7 +6,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
   read_file: ["read"],
   write_file: ["write"],
   edit_file: ["edit", "apply_patch"],
-  delegate: ["task"],
+  delegate: ["task", "delegate"],
   load_skill: ["skill"],
   // agents in Markdown of other programs
   multiedit: ["edit", "apply_patch"],
@@ -22,7 +22,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
   fetch: ["web_fetch"],
   todowrite: ["todo"],
   todoread: ["todo"],
-  agent: ["task"],
+  agent: ["task", "delegate"],
   // the same here
   read: ["read"],
   write: ["write"],
@@ -35,7 +35,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
   web_fetch: ["web_fetch"],
   web_search: ["web_search"],
   todo: ["todo"],
-  task: ["task"],
+  task: ["task", "delegate"],
   skill: ["skill"],
 };
 
@@ -66,6 +66,7 @@ const MODULES: Readonly<Record<string, string>> = {
   web_search: "tool-web",
   todo: "tool-todo",
   task: "tool-task",
+  delegate: "tool-task",
   skill: "tool-skills",
 };
 

@@ -3,6 +3,7 @@
  * (src/docs/plan.md). Pure; does not change the parent's plan.
  */
 import { mergePlans } from "./merge.ts";
+import { modelsOfRoles } from "./model_choice.ts";
 import { isListed } from "./source/source.ts";
 import { describe } from "../sdk/value_path.ts";
 import { PreampError } from "../sdk/errors.ts";
@@ -24,9 +25,9 @@ export interface ChildPlanOptions {
 /** The plan of a sub-agent before it is compiled. */
 export interface ChildPlan {
   written: JsonObject;
-  /** Preferences of the overlay, best first. */
+  /** Preferences of the overlay, and the models of its roles, best first. */
   preferences: readonly ProviderPreference[];
-  /** Model roles that the overlay wants, best first. A module resolves them to models. */
+  /** Model roles that the overlay wants, best first. A module may resolve them to models too. */
   model_roles: readonly string[];
   /** Limits that the overlay sets. The parent's limits hold as well. */
   limits: JsonObject;
@@ -69,13 +70,17 @@ export function childPlan(parent: JsonObject, agent: string, options: ChildPlanO
     const metadata = mergePlans({ metadata: sessionMetadata(merged) }, { metadata: options.metadata });
     merged.session = { ...isObject(merged.session) ? merged.session : {}, ...metadata };
   }
+  const model_roles = [overlay.model_role].flat().filter((role) => typeof role === "string");
   return {
     written: merged,
-    // check.ts has checked it: a list of {provider, model?, config?}
-    preferences: Array.isArray(overlay.provider_preferences)
-      ? overlay.provider_preferences as unknown as ProviderPreference[]
-      : [],
-    model_roles: [overlay.model_role].flat().filter((role) => typeof role === "string"),
+    preferences: [
+      // check.ts has checked it: a list of {provider, model?, config?}
+      ...Array.isArray(overlay.provider_preferences)
+        ? overlay.provider_preferences as unknown as ProviderPreference[]
+        : [],
+      ...modelsOfRoles(parent.roles, model_roles),
+    ],
+    model_roles,
     limits: isObject(overlay.limits) ? { ...overlay.limits } : {},
   };
 }

@@ -13,7 +13,7 @@ import { describe } from "../sdk/value_path.ts";
 import { findEnv } from "./env.ts";
 import { mergePlans } from "./merge.ts";
 import { keyOf } from "./source/source.ts";
-import { compileGlob, hasWildcard } from "../sdk/glob.ts";
+import { compileModelGlob } from "../sdk/glob.ts";
 import type { ProviderPreference } from "../sdk/spawn.ts";
 
 /** A provider and one of its models. */
@@ -174,6 +174,22 @@ function protectedKey(value: unknown): string | undefined {
   return undefined;
 }
 
+/**
+ * Returns the models that `roles` of a plan has for the first of these roles that it knows, best first; empty
+ * if it knows none of them.
+ */
+export function modelsOfRoles(roles: unknown, names: readonly string[]): ProviderPreference[] {
+  if (!isObject(roles)) return [];
+  for (const name of names) {
+    const written = Object.hasOwn(roles, name) ? roles[name] : undefined;
+    const models = [written].flat().flatMap((text) =>
+      typeof text === "string" ? readModelName(text) ?? [] : []
+    );
+    if (models.length > 0) return models;
+  }
+  return [];
+}
+
 /** Returns the models of a provider by the names it may be mounted under; empty if unknown. */
 type ModelsOf = (names: readonly string[]) => Promise<readonly string[]>;
 
@@ -240,11 +256,12 @@ async function chooseModel(
   spec: unknown,
   modelsOf: ModelsOf,
 ): Promise<string | undefined | null> {
-  if (model === undefined || !hasWildcard(model)) return model;
+  const fits = model === undefined ? undefined : compileModelGlob(model);
+  if (fits === undefined) return model;
   const module = moduleOf(spec) ?? "";
   const short = module.startsWith("provider-") ? module.slice("provider-".length) : module;
   const models = await modelsOf([keyOf(spec) ?? module, module, short]);
-  return models.find(compileGlob(model)) ?? null;
+  return models.find(fits) ?? null;
 }
 
 function moduleOf(spec: unknown): string | undefined {

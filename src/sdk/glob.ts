@@ -8,6 +8,7 @@ export type Glob = (text: string) => boolean;
 
 const STAR = -1;
 const ANY = -2;
+const DIGIT = -3;
 
 /** Returns whether a pattern contains `*` or `?`. */
 export function hasWildcard(pattern: string): boolean {
@@ -21,11 +22,27 @@ export function compileGlob(pattern: string): Glob {
   return (text) => matches(codes, text);
 }
 
-function parse(pattern: string): number[] {
+/** What stands for one digit in a pattern of models. */
+const DIGIT_CLASS = "[0-9]";
+
+/**
+ * Compiles a pattern of models, such as `claude-opus-[0-9]*`: `[0-9]` matches one digit, and case does not
+ * matter. Undefined for a name without a wildcard.
+ */
+export function compileModelGlob(pattern: string): Glob | undefined {
+  if (!hasWildcard(pattern) && !pattern.includes(DIGIT_CLASS)) return undefined;
+  const codes = parse(pattern.toLowerCase(), true);
+  return (text) => matches(codes, text.toLowerCase());
+}
+
+function parse(pattern: string, with_digits = false): number[] {
   const codes: number[] = [];
   for (let at = 0; at < pattern.length; at++) {
     const character = pattern.charAt(at);
-    if (character === "*") codes.push(STAR);
+    if (with_digits && pattern.startsWith(DIGIT_CLASS, at)) {
+      codes.push(DIGIT);
+      at += DIGIT_CLASS.length - 1;
+    } else if (character === "*") codes.push(STAR);
     else if (character === "?") codes.push(ANY);
     else {
       if (character === "\\" && at + 1 < pattern.length) at++;
@@ -45,7 +62,7 @@ function matches(codes: readonly number[], text: string): boolean {
     if (code === STAR) {
       star = place++;
       retry = at;
-    } else if (code === ANY || code === text.charCodeAt(at)) {
+    } else if (code === ANY || code === text.charCodeAt(at) || code === DIGIT && /\d/.test(text.charAt(at))) {
       at++;
       place++;
     } else if (star >= 0) {

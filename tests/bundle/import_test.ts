@@ -200,7 +200,7 @@ Deno.test("importBundle() reads agents with their texts, tools and roles", async
   });
   assertEquals((plan.tools as JsonObject[])[0], {
     module: "tool-task",
-    config: { inherit_context: "recent", exclude_tools: ["tool-task"] },
+    config: { tool_name: "delegate", inherit_context: "recent", exclude_tools: ["tool-task"] },
     permissions: { net: true },
   });
   assertEquals(

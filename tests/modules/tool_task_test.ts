@@ -192,3 +192,23 @@ Deno.test("task passes on the text of people and the model, without calls, resul
     "Do it",
   ]);
 });
+
+Deno.test("task can have the name delegate, and its names for the inherited context", async () => {
+  const { fake, requests } = await mounted({ tool_name: "delegate" });
+  const { delegate } = fake.tools;
+  assertEquals(Object.keys(fake.tools), ["delegate"]);
+  assertStringIncludes(delegate!.description, "unless you set context_depth");
+  const fields = Object.keys(delegate!.input_schema!.properties as JsonObject);
+  assertEquals(fields.includes("context_turns") && !fields.includes("inherit_context"), true);
+  const history = [{ role: "user", content: "one" }, { role: "user", content: "two" }];
+  await fake.coordinator.mount("context", { getMessages: () => Promise.resolve(history) });
+  const call = { id: "c1", signal: new AbortController().signal, session_id: "ses_1", progress() {} };
+  await delegate!.execute({ instruction: "Sort", context_depth: "all" }, call);
+  await delegate!.execute({ instruction: "Sort", context_depth: "recent", context_turns: 1 }, call);
+  await delegate!.execute({ instruction: "Sort" }, call);
+  assertEquals(requests.map(({ instruction }) => instruction), [
+    "The conversation so far:\n\nUser: one\n\nUser: two\n\nYour task:\nSort",
+    "The conversation so far:\n\nUser: two\n\nYour task:\nSort",
+    "Sort",
+  ]);
+});

@@ -198,3 +198,20 @@ agents:
   });
   assertEquals(warnings.map(({ code, path }) => [code, path]), [["unknown_agent", "agents.a.agents[0]"]]);
 });
+
+Deno.test("childPlan() takes the models of an agent's roles after its own preferences", () => {
+  const plan = (overlay: JsonObject) => ({
+    roles: { fast: ["openai/gpt-mini", "groq"], coding: "anthropic/claude-opus-[0-9]*" },
+    agents: { a: overlay },
+  });
+  const preferencesOf = (overlay: JsonObject) => childPlan(plan(overlay), "a").preferences;
+  assertEquals(preferencesOf({ model_role: ["unknown", "fast", "coding"] }), [
+    { provider: "openai", model: "gpt-mini" },
+    { provider: "groq" },
+  ]);
+  assertEquals(preferencesOf({ model_role: "coding", provider_preferences: [{ provider: "xai" }] }), [
+    { provider: "xai" },
+    { provider: "anthropic", model: "claude-opus-[0-9]*" },
+  ]);
+  assertEquals(preferencesOf({ model_role: "constructor" }), []);
+});

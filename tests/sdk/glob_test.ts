@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { compileGlob, hasWildcard } from "../../src/sdk/glob.ts";
+import { compileGlob, compileModelGlob, hasWildcard } from "../../src/sdk/glob.ts";
 import { assertEquals } from "../assert.ts";
 import { GLOBS } from "../support/hostile_inputs.ts";
 
@@ -64,4 +64,13 @@ for (const [name, { pattern, text }] of Object.entries(GLOBS)) {
 
 Deno.test("hasWildcard() finds * and ?", () => {
   assertEquals(["a-1", "a-*", "a-?"].map(hasWildcard), [false, true, true]);
+});
+
+Deno.test("compileModelGlob() knows one digit, and no case", () => {
+  const models = ["Claude-Opus-4", "claude-opus-x", "claude-opus-41", "gpt-5"];
+  const found = (pattern: string) => models.filter(compileModelGlob(pattern) ?? (() => false));
+  assertEquals(found("claude-opus-[0-9]"), ["Claude-Opus-4"]);
+  assertEquals(found("CLAUDE-opus-[0-9]*"), ["Claude-Opus-4", "claude-opus-41"]);
+  assertEquals(found("*-[0-9]"), ["Claude-Opus-4", "gpt-5"]);
+  assertEquals(compileModelGlob("gpt-5"), undefined);
 });

@@ -10,7 +10,7 @@ import { SELF } from "../child_plan.ts";
 import { findPlanEnv, isFolderVariable, type PlanEnvReference, type PlanFolders } from "../env.ts";
 import { preferenceProblem } from "../model_choice.ts";
 import { escapedPath, type SourceOptions } from "../source/source.ts";
-import { checkLimits, object, text, texts } from "./field_checks.ts";
+import { checkLimits, MODEL_FORM, object, readModelName, text, texts } from "./field_checks.ts";
 import { checkPermissions } from "./check_permissions.ts";
 import { checkSession, type PartialSession } from "./check_session.ts";
 import { checkList, type LIST_SECTIONS } from "./check_spec.ts";
@@ -64,7 +64,7 @@ const COMMON = [
   "permissions",
 ] as const;
 
-const SECTIONS: ReadonlySet<string> = new Set(["preamp", ...COMMON]);
+const SECTIONS: ReadonlySet<string> = new Set(["preamp", "roles", ...COMMON]);
 const OVERLAY_KEYS: ReadonlySet<string> = new Set([
   ...COMMON,
   "instruction",
@@ -89,6 +89,7 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
     findings.warn([], "no_providers", message, "add providers: [provider-mock]");
   }
   const agents = Object.hasOwn(value, "agents") ? checkAgents(value.agents, options, checked) : {};
+  if (value.roles !== undefined) checkRoles(value, findings);
   const references = findPlanEnv(value);
   if (options.folders) checkFolders(references, options.folders, findings);
   checked.env = references.filter(({ name, expanded }) => !expanded || !isFolderVariable(name));
@@ -104,6 +105,38 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
   }
   return checked;
 }
+
+/** Checks the models of `roles`, and warns of a role that an agent asks for and the plan does not have. */
+function checkRoles(plan: JsonObject, findings: Findings): void {
+  const hint = `write roles: {coding: ${EXAMPLE_MODEL}}`;
+  const roles = object(plan.roles, ["roles"], findings, hint) ?? {};
+  for (const [role, written] of Object.entries(roles)) {
+    const models = Array.isArray(written) ? written : [written];
+    for (const [index, model] of models.entries()) {
+      if (typeof model === "string" && readModelName(model) !== null) continue;
+      const path = Array.isArray(written) ? ["roles", role, index] : ["roles", role];
+      findings.error(
+        path,
+        "value",
+        `Cannot read a model: must be ${MODEL_FORM}: received ${describe(model)}`,
+        hint,
+      );
+    }
+  }
+  const missing = new Set<string>();
+  for (const overlay of Object.values(isObject(plan.agents) ? plan.agents : {})) {
+    const asked = [isObject(overlay) ? overlay.model_role : undefined].flat().filter((role) =>
+      typeof role === "string"
+    );
+    if (!asked.some((role) => Object.hasOwn(roles, role))) asked.forEach((role) => missing.add(role));
+  }
+  for (const role of missing) {
+    const message = `No model is set for the role ${describe(role)}: its agents run on the plan's model`;
+    findings.warn(["roles"], "role_unknown", message, `add ${role}: PROVIDER/MODEL to roles`);
+  }
+}
+
+const EXAMPLE_MODEL = "anthropic/claude-sonnet-5-5";
 
 function checkSections(plan: JsonObject, findings: Findings): void {
   for (const key of Object.keys(plan)) {

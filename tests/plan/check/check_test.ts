@@ -473,3 +473,20 @@ Deno.test("checkPlan() limits the entries of a permission", () => {
     "tools[0].permissions.net value",
   ]);
 });
+
+Deno.test("checkPlan() checks the models of roles, and warns once of a role without one", () => {
+  assertEquals(failed({ ...GOOD, roles: { fast: "openai/gpt-mini", coding: ["xai", 5] } }), [
+    "roles.coding[1] value",
+  ]);
+  assertEquals(failed({ ...GOOD, roles: "fast" }), ["roles type"]);
+  const agents = {
+    a: { model_role: "coding" },
+    b: { model_role: ["coding", "fast"] },
+    c: { model_role: "coding" },
+  };
+  const { findings } = checkPlan({ ...GOOD, agents, roles: { fast: "openai/gpt-mini" } });
+  assertEquals(findings.warnings.map(({ code, message }) => [code, message.includes('"coding"')]), [[
+    "role_unknown",
+    true,
+  ]]);
+});
