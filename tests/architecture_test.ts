@@ -42,6 +42,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   settings: ["text", "process", "sdk", "plan", "policy", "store", "app"],
   deploy: ["text", "process", "sdk", "plan", "policy", "store", "app", "server", "settings"],
   cli: [
+    "client",
     "docs",
     "text",
     "process",

@@ -1,6 +1,7 @@
 /**
- * `preamp/client`: the HTTP API of a Preamp server for Deno, Node 20 or later, and browsers. One file without
- * dependencies; the routes and objects are described in src/docs/http.md.
+ * `preamp/client`: the HTTP API of a Preamp server for Deno, Node 20 or later, and browsers, and what a
+ * person sees of a run ({@linkcode RunTranscript}). No dependencies; the routes and objects are described in
+ * src/docs/http.md.
  *
  * @example
  * ```ts ignore
@@ -15,8 +16,25 @@
  * @module
  */
 
-/** An object of the API with fields that this file does not name. */
-export type Data = Readonly<Record<string, unknown>>;
+import type { Approval, Data, Entry, Run } from "./objects.ts";
+export type { Approval, Data, Entry, Run } from "./objects.ts";
+export { hasEnded, messageOf, RunTranscript, textOf } from "./transcript.ts";
+export { transcriptMarkdown } from "./transcript_markdown.ts";
+export type {
+  CallUsage,
+  Compaction,
+  Gauge,
+  Item,
+  ModelCall,
+  NoticeItem,
+  Question,
+  QuestionItem,
+  TextItem,
+  Thread,
+  ToolItem,
+  ToolPhase,
+  TranscriptUsage,
+} from "./transcript_items.ts";
 
 /** Options of {@linkcode PreampClient}. */
 export interface ClientOptions {
@@ -51,47 +69,6 @@ export interface RunRequest {
   readonly on_disconnect?: "continue" | "cancel";
   /** What happens when the session has a running run. Default: `reject`. */
   readonly if_busy?: "reject" | "queue" | "cancel";
-}
-
-/** A question to a person before something happens. */
-export interface Approval extends Data {
-  readonly id: string;
-  readonly run_id: string;
-  readonly session_id: string;
-  readonly tool_name: string | null;
-  readonly tool_call_id: string | null;
-  readonly tool_input: Data | null;
-  /** What the call would do, such as a diff. */
-  readonly preview?: string;
-  readonly args_hash: string;
-  readonly prompt: string;
-  readonly options: readonly unknown[];
-  readonly status: "pending" | "granted" | "denied" | "expired";
-  readonly expires_at: string;
-}
-
-/** The run object: src/docs/http.md#the-run-object. */
-export interface Run extends Data {
-  readonly id: string;
-  readonly session_id: string;
-  readonly status: string;
-  readonly stop_reason: string | null;
-  readonly output_text: string;
-  readonly usage: { readonly total_tokens: number; readonly cost_usd: string | null };
-  readonly approvals: readonly Approval[];
-  readonly forked_from: { readonly run_id: string; readonly seq: number } | null;
-  readonly warnings: readonly { readonly code: string; readonly message: string }[];
-  readonly error: { readonly code: string; readonly message: string } | null;
-}
-
-/** One entry of a run's event log: src/docs/events.md#an-entry. */
-export interface Entry extends Data {
-  readonly seq: number;
-  readonly event: string;
-  readonly ts: string;
-  readonly run_id: string;
-  readonly session_id: string;
-  readonly data: Data;
 }
 
 /** What a model was sent in one call: src/docs/events.md#what-a-model-was-sent. */

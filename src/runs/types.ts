@@ -72,6 +72,8 @@ export interface Run {
   id: string;
   object: "run";
   session_id: string;
+  /** The first 200 characters of its prompt, on one line; empty for a run of an older version. */
+  title: string;
   status: RunStatus;
   stop_reason: string | null;
   output_text: string;
@@ -116,6 +118,8 @@ export interface Approval extends Omit<ApprovalRequest, "approval_id" | "options
 export interface SessionObject {
   id: string;
   object: "session";
+  /** Title of its first run; the name of a sub-agent; absent in sessions of older versions. */
+  title?: string;
   parent_id: string | null;
   plan_hash: string | null;
   run_count: number;

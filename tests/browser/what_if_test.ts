@@ -77,7 +77,7 @@ browserTest("history, palette and keys without a mouse", async (browser) => {
     });
     await step("the palette finds by words, and moves by arrows", async () => {
       await page.keyboard.press("Control+k");
-      await page.getByRole("option", { name: /All is well/ }).waitFor();
+      await page.getByRole("option", { name: /run Begin/ }).waitFor();
       await look("palette");
       const box = page.getByRole("combobox", { name: /^Find/ });
       await box.fill("run_that_is_old");
@@ -100,7 +100,7 @@ browserTest("history, palette and keys without a mouse", async (browser) => {
       await page.keyboard.press("h");
       await dialog("History").getByText("◷ Waiting for you").waitFor();
       await look("history");
-      const remove = page.getByRole("button", { name: "Delete All is well" });
+      const remove = page.getByRole("button", { name: "Delete Begin" });
       await tabTo(remove);
       await page.keyboard.press("Enter");
       await page.getByText("Nothing brings it back.").waitFor();
@@ -109,7 +109,7 @@ browserTest("history, palette and keys without a mouse", async (browser) => {
       await remove.waitFor({ state: "detached" });
     });
     await step("what waits is opened, with its question", async () => {
-      await tabTo(page.getByRole("button", { name: "Allow calculator?" }).first(), "Shift+Tab");
+      await tabTo(page.getByRole("button", { name: "What is 2 × 3?" }).first(), "Shift+Tab");
       await page.keyboard.press("Enter");
       await page.getByRole("form").filter({ hasText: "expires in" }).waitFor();
     });

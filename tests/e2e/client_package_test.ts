@@ -58,7 +58,19 @@ Deno.test({
       const args = ["run", "-A", `${ROOT}.tasks/release.ts`, installed];
       assertEquals((await new Deno.Command(Deno.execPath(), { args, cwd: ROOT }).output()).code, 0);
       const names = (await Array.fromAsync(Deno.readDir(installed))).map(({ name }) => name);
-      assertEquals(names.sort(), ["LICENSE", "README.md", "mod.d.ts", "mod.js", "notes", "package.json"]);
+      assertEquals(
+        names.sort(),
+        [
+          "LICENSE",
+          "README.md",
+          ...["mod", "objects", "transcript", "transcript_items", "transcript_markdown"].flatMap((name) => [
+            `${name}.d.ts`,
+            `${name}.js`,
+          ]),
+          "notes",
+          "package.json",
+        ].sort(),
+      );
       await Deno.writeTextFile(`${folder}/used.ts`, USE);
       const check = new Deno.Command(Deno.execPath(), { args: ["check", "--quiet", "used.ts"], cwd: folder });
       await Deno.writeTextFile(`${folder}/package.json`, `{"dependencies":{"preamp":"*"}}`);

@@ -93,7 +93,14 @@ function expected(ids: Ids, run: Record<string, unknown>): Row[] {
   const call = { ...CALL, tool_input: INPUT, parallel_group_id: ids.group };
   const [first, second] = ids.requests;
   return [
-    ["run:start", { status: "running", plan_hash: PLAN_HASH, lock_hash: null, limits: LIMITS, metadata: {} }],
+    ["run:start", {
+      status: "running",
+      plan_hash: PLAN_HASH,
+      lock_hash: null,
+      limits: LIMITS,
+      metadata: {},
+      title: PROMPT,
+    }],
     mounted("loop-streaming", "orchestrator", "orchestrator"),
     mounted("context-simple", "context", "context"),
     mounted("provider-mock", "provider", "mock"),
@@ -217,6 +224,7 @@ function expectedRun(run: Record<string, unknown>): Record<string, unknown> {
     approvals: [],
     error: null,
     metadata: {},
+    title: PROMPT,
     forked_from: null,
     context: run.context,
     isolation: {

@@ -4,7 +4,8 @@ import { type Arguments, formatFlags } from "../arguments.ts";
 import { type Command, TERMINAL } from "../commands.ts";
 import { LAST_FLAG, lastOf, listText, timeText, withStoredRuns } from "../run_session.ts";
 import { settingFlags } from "../settings.ts";
-import { dollars } from "../terminal/progress_lines.ts";
+import { cutToWidth } from "../terminal/format.ts";
+import { dollars, messageText } from "../terminal/progress_lines.ts";
 
 export const command: Command = {
   usage: "runs [flags]",
@@ -29,8 +30,9 @@ export const command: Command = {
         cursor = page.next_cursor ?? undefined;
       } while (cursor !== undefined && data.length < wanted);
       const shown = data.slice(0, wanted);
-      const heads = ["run", "began (UTC)", "status", "tokens", "cost", "session"];
-      const table = listText([heads, ...shown.map(rowOf)], io.out);
+      const heads = ["run", "began (UTC)", "status", "tokens", "cost", "session", "prompt"];
+      const room = io.out.terminal ? Math.max(20, io.out.columns() - 134) : 200;
+      const table = listText([heads, ...shown.map((run) => rowOf(run, room))], io.out);
       return { data: { data: shown }, text: shown.length === 0 ? "No run is stored\n" : table };
     });
   },
@@ -41,8 +43,13 @@ function filterOf(args: Arguments): { session_id?: string } {
   return session_id === undefined ? {} : { session_id };
 }
 
-function rowOf({ id, created_at, status, stop_reason, usage, session_id }: Run): string[] {
+function rowOf(
+  { id, created_at, status, stop_reason, usage, session_id, title = "" }: Run,
+  room: number,
+): string[] {
   const outcome = status === "incomplete" ? `${status} (${stop_reason})` : status;
+  const tokens = usage.total_tokens.toLocaleString("en-US");
   const cost = usage.cost_usd === null ? "-" : dollars(usage.cost_usd);
-  return [id, timeText(created_at), outcome, usage.total_tokens.toLocaleString("en-US"), cost, session_id];
+  const prompt = cutToWidth(messageText(title), room);
+  return [id, timeText(created_at), outcome, tokens, cost, session_id, prompt];
 }

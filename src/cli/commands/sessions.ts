@@ -44,9 +44,10 @@ Runs without --session are not stored.
   },
 };
 
-/** Returns the name of a session, else the first text that a person wrote in it. */
-async function titleOf({ id, metadata }: SessionObject, { runs }: Runtime): Promise<string> {
+/** Returns the name of a session, else its title, else the first text that a person wrote in it. */
+async function titleOf({ id, metadata, title }: SessionObject, { runs }: Runtime): Promise<string> {
   if (typeof metadata.name === "string") return messageText(metadata.name);
+  if (title) return messageText(title);
   const { data } = await runs.sessions.messages(TERMINAL, id, { limit: 4 });
   const first = data.find((message) => isObject(message) && message.role === "user") as Message | undefined;
   return messageText(first ? textOf(first.content) : "");

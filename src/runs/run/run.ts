@@ -10,6 +10,7 @@ import type { TurnOptions } from "../../kernel/session/run_turn.ts";
 import { Session } from "../../kernel/session/session.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
+import { textOf } from "../../sdk/messages.ts";
 import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Prompt, RaisableLimit } from "../../sdk/types.ts";
@@ -29,6 +30,9 @@ import { FileChanges } from "../storage/file_changes.ts";
 import { type EndedChild, initialState, lastRunOf } from "../storage/session_store.ts";
 import type { AgentInput, LastRun, Run, RunHandle, SavedSession } from "../types.ts";
 import type { OrphanedRun } from "../storage/run_input.ts";
+
+/** Characters of a prompt that make the title of its run. */
+const MAX_TITLE = 200;
 
 /** A run that is active or has ended in this process. */
 export class ActiveRun implements RunHandle {
@@ -231,6 +235,12 @@ export class ActiveRun implements RunHandle {
     }
   }
 
+  /** The beginning of the prompt; cut after its secrets were redacted, of which no part may stay. */
+  #title(): string {
+    const text = this.secrets.redactValues(textOf(this.options.request.prompt));
+    return [...text.slice(0, 2 * MAX_TITLE).replace(/\s+/g, " ").trim()].slice(0, MAX_TITLE).join("");
+  }
+
   /** Records the first entry, which is stored when the run is accepted. */
   #start(status: "queued" | "running"): void {
     const { ready, request, forked_from } = this.options;
@@ -241,6 +251,7 @@ export class ActiveRun implements RunHandle {
       lock_hash: ready.lock_hash,
       limits: this.limitGuard.limits,
       metadata: request.metadata ?? {},
+      title: this.#title(),
       ...(ready.instructions ? { instructions: ready.instructions.map((file) => ({ ...file })) } : {}),
       ...(forked_from ? { forked_from } : {}),
       ...(traceparent === undefined ? {} : { traceparent }),

@@ -67,8 +67,9 @@ export class RunProjection {
   #answered_from_memory: string[] = [];
   #status: RunStatus = "queued";
   /** Fields of `run:start`; its other fields are not in the run object. */
-  #start: Pick<Run, "plan_hash" | "lock_hash" | "limits" | "metadata"> & Partial<Pick<Run, "forked_from">> =
-    NOT_STARTED;
+  #start:
+    & Pick<Run, "plan_hash" | "lock_hash" | "limits" | "metadata">
+    & Partial<Pick<Run, "forked_from" | "title">> = NOT_STARTED;
   /** Context usage at the last request; see {@link recordContextUsage}. */
   context: ContextUsage = { tokens: 0, budget: 0, level: 0, compactions: 0 };
   #ended: Run | null = null;
@@ -208,12 +209,13 @@ export class RunProjection {
 
   #compose(outcome: Outcome | null, ended_at: string | null): Run {
     const { id, session_id, created_at } = this.#initial;
-    const { limits, plan_hash, lock_hash, metadata, forked_from = null } = this.#start;
+    const { limits, plan_hash, lock_hash, metadata, forked_from = null, title = "" } = this.#start;
     const counters = this.#counters;
     return {
       id,
       object: "run",
       session_id,
+      title,
       status: outcome?.status ?? this.#status,
       stop_reason: outcome?.stop_reason ?? null,
       output_text: outcome?.output_text ?? "",

@@ -77,15 +77,15 @@ function errorResult({ id, name }: { id: string; name: string }, fact: string): 
 /** A session or run that a fork begins from. */
 export interface ForkOrigin
   extends Pick<SavedSession, "plan" | "plan_origin" | "plan_base_url" | "plan_lock" | "plan_workspace"> {
-  readonly object: Pick<SavedSession["object"], "id" | "plan_hash" | "metadata">;
+  readonly object: Pick<SavedSession["object"], "id" | "title" | "plan_hash" | "metadata">;
 }
 
 /** Returns what a fork of a run begins from: the run's plan. Its session may be deleted. */
 export function originOf({ run, replay }: Recording, session: SavedSession | null): ForkOrigin {
-  const { session_id, plan_hash } = run;
+  const { session_id, title, plan_hash } = run;
   return {
     ...replay,
-    object: { id: session_id, plan_hash, metadata: session?.object.metadata ?? run.metadata },
+    object: { id: session_id, title, plan_hash, metadata: session?.object.metadata ?? run.metadata },
   };
 }
 
@@ -101,6 +101,7 @@ export function forkedSession(
     object: {
       id,
       object: "session",
+      ...(object.title === undefined ? {} : { title: object.title }),
       parent_id: object.id,
       plan_hash: object.plan_hash,
       run_count: 0,

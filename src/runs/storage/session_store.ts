@@ -242,7 +242,7 @@ export function savedSession(run: RunFacts, now_ms: number): SavedSession {
   const { saved, ready, request } = options;
   const { plan_hash } = saved && !hasOwnPlan(request) ? saved.object : ready.compiled;
   const metadata = run.secrets.redactValues(request.metadata ?? {});
-  const first = { id, parent_id: null, plan_hash, created_at, metadata };
+  const first = { id, title: run.current().title, parent_id: null, plan_hash, created_at, metadata };
   return {
     ...sessionAfter(run, saved, first, session_state, now_ms),
     ...planToStore(options),
@@ -255,7 +255,8 @@ export function savedSession(run: RunFacts, now_ms: number): SavedSession {
 export function savedChild(run: RunFacts, child: EndedChild, now_ms: number): SavedSession {
   const { session_id: id, parent_id, agent, ready, limited, saved, session_state, last_run } = child;
   const { compiled: { written: plan, plan_hash }, agents, base_url: plan_base_url = null } = ready;
-  const first = { id, parent_id, plan_hash, created_at: timestamp(now_ms), metadata: { agent } };
+  const created_at = timestamp(now_ms);
+  const first = { id, title: agent, parent_id, plan_hash, created_at, metadata: { agent } };
   const { plan_lock, plan_workspace } = planToStore(run.options);
   return {
     ...sessionAfter(run, saved, first, session_state, now_ms),
@@ -280,12 +281,13 @@ function sessionAfter(
   session_state: JsonObject,
   now_ms: number,
 ): Omit<SavedSession, keyof StoredPlan> {
-  const { parent_id, created_at, metadata } = saved?.object ?? first;
+  const { title, parent_id, created_at, metadata } = saved?.object ?? first;
   const { history, usages, counters, remembered } = projection.of(first.id);
   return {
     object: {
       id: first.id,
       object: "session",
+      ...(title === undefined ? {} : { title }),
       parent_id,
       plan_hash: first.plan_hash,
       run_count: (saved?.object.run_count ?? 0) + 1,

@@ -70,6 +70,7 @@ const LIFECYCLE = {
     lock_hash: text.nullable(),
     limits: z.looseObject(RUN_LIMITS),
     metadata: fields,
+    title: text.optional().describe("Beginning of the prompt, on one line; absent in older logs"),
     instructions: z.array(z.object({ path: text, sha256: text, bytes: count })).optional().describe(
       "Files of `instructions: project` that are part of the system message",
     ),

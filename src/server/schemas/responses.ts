@@ -44,6 +44,7 @@ const Run = z.object({
   id: text,
   object: z.literal("run"),
   session_id: text,
+  title: text.optional().meta({ description: "the first 200 characters of the prompt, on one line" }),
   status: RunStatus,
   stop_reason: text.nullable(),
   output_text: text,
@@ -117,6 +118,7 @@ const ModelRequest = z.object({
 const Session = z.object({
   id: text,
   object: z.literal("session"),
+  title: text.optional().meta({ description: "of its first run; the name of a sub-agent" }),
   parent_id: text.nullable(),
   plan_hash: text.nullable(),
   run_count: count,

@@ -1,7 +1,7 @@
 /** What the page does, over a real server: runs, reloads, keys, what-if, lists. */
 import { createPreamp } from "preamp/server";
 import { AppState, type Host } from "../../../src/server/page/app/state/app_state.ts";
-import { History, titleOf } from "../../../src/server/page/app/state/history.ts";
+import { History, nameOf, titleOf } from "../../../src/server/page/app/state/history.ts";
 import type { RunView } from "../../../src/server/page/app/state/run_view.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import type { ReadonlySignal } from "@preact/signals";
@@ -47,7 +47,7 @@ async function runDemo(state: AppState): Promise<RunView> {
 
 function textsOf({ thread }: RunView): string[] {
   return thread.value!.items.flatMap((item) =>
-    "text" in item && typeof item.text !== "string" ? item.text.value : []
+    item.kind === "prompt" || item.kind === "text" ? item.text : []
   );
 }
 
@@ -156,11 +156,8 @@ Deno.test("history: what waits first, by status, deleted for ever; a session ope
   const history = new History(state.client);
   await history.load();
   assertEquals(history.waiting.value.map(({ id }) => id), [waits.id]);
-  assertEquals(history.runs.items.value.map(titleOf), ["Allow calculator?", "What is 6 × 7?"]);
-  assertEquals(history.sessions.items.value.map(({ metadata }) => metadata.name), [
-    undefined,
-    "What is 6 × 7?",
-  ]);
+  assertEquals(history.runs.items.value.map(titleOf), ["What is 2 × 3?", "What is 6 × 7?"]);
+  assertEquals(history.sessions.items.value.map(nameOf), ["What is 2 × 3?", "What is 6 × 7?"]);
   await history.filter("completed");
   assertEquals(history.runs.items.value.map(({ id }) => id), [first.id]);
   await history.deleteRun(first.id);

@@ -1,6 +1,7 @@
 /** Two runs side by side: alignment by model calls, and the first difference. */
 import { align, Comparison, forkSeqOf } from "../../../src/server/page/app/state/comparison.ts";
-import { type Item, RunView } from "../../../src/server/page/app/state/run_view.ts";
+import type { Item } from "preamp/client";
+import { RunView } from "../../../src/server/page/app/state/run_view.ts";
 import { assertEquals } from "../../assert.ts";
 import { type Draft, entriesOf, viewOf } from "../../support/log_entries.ts";
 
@@ -10,13 +11,15 @@ function says(text: string, session?: string): Draft[] {
 }
 
 /** A model call that called a tool, and its result. */
-function uses(name: string, input: unknown, id = `${name}_1`): Draft[] {
+function uses(name: string, input: unknown, id = `${name}_1`, result: unknown = OK): Draft[] {
   return [
     ...call({ type: "tool_call", id, name, input }, { block_type: "tool_call", name }),
     ["tool:pre", { tool_name: name, tool_call_id: id, tool_input: input }],
-    ["tool:post", { tool_name: name, tool_call_id: id, result: { success: true, output: "ok" } }],
+    ["tool:post", { tool_name: name, tool_call_id: id, result }],
   ];
 }
+
+const OK = { success: true, output: "ok" };
 
 function call(block: Record<string, unknown>, start: Record<string, unknown>, session?: string): Draft[] {
   const place = { request_id: crypto.randomUUID(), block_index: 0 };
@@ -41,7 +44,7 @@ function end(status = "completed"): Draft {
 
 function words(items: readonly Item[]): string[] {
   return items.map((item) =>
-    item.kind === "tool" ? item.name : item.kind === "notice" ? item.text : item.text.value
+    item.kind === "tool" ? item.name : item.kind === "question" ? item.question.prompt : item.text
   );
 }
 
@@ -167,4 +170,15 @@ Deno.test("the run says itself which entry it continues from; items say where th
   };
   assertEquals([forkOf("run_1"), forkOf("run_9")], [4, null]);
   assertEquals(left.thread.value!.items.map((item) => forkSeqOf(left, item)), [2, 4, 10]);
+});
+
+Deno.test("equal calls differ in what became of them, and in their results", () => {
+  const grep = (result: unknown) => viewOf(...PROMPT, ...uses("grep", {}, "grep_1", result), end());
+  const failed = grep({ success: false, error: { message: "no such file" } });
+  const found = grep({ success: true, output: "line 12" });
+  assertEquals(shown(failed, grep(OK)).difference, [1, "grep failed in A and succeeded in B"]);
+  assertEquals(shown(grep(OK), found).difference, [1, "grep gives A “ok” and B “line 12”"]);
+  assertEquals(shown(found, grep({ success: true, output: "line 12" })).difference, null);
+  const running = viewOf(...PROMPT, ...uses("grep", {}).slice(0, -1));
+  assertEquals(shown(running, failed).difference, null, "its outcome is not known yet");
 });

@@ -1,10 +1,10 @@
 /** The log pane's rows, briefs, gauges and what is new in a request. */
-import type { Entry, ModelRequest, Run } from "preamp/client";
+import type { Entry, ModelCall, ModelRequest } from "preamp/client";
 import { briefOf } from "../../../src/server/page/app/log/briefs.ts";
-import { fillOf, gaugesOf } from "../../../src/server/page/app/log/gauges.ts";
+import { fillOf, shownGauge } from "../../../src/server/page/app/log/gauges.ts";
 import { LogRows, windowOf } from "../../../src/server/page/app/log/rows.ts";
 import { noveltyOf } from "../../../src/server/page/app/log/sent.ts";
-import { type ModelCall, RunView } from "../../../src/server/page/app/state/run_view.ts";
+import { RunView } from "../../../src/server/page/app/state/run_view.ts";
 import { assert, assertEquals } from "../../assert.ts";
 
 type Spec = [event: string, data?: Record<string, unknown>, more?: Partial<Entry>];
@@ -162,19 +162,14 @@ Deno.test("a brief says in words what an entry is about", () => {
 });
 
 Deno.test("gauges have units, and only limits that the server can raise are raisable", () => {
-  const run = {
-    turn_count: 3,
-    tool_call_count: 2,
-    usage: { total_tokens: 41_200, cost_usd: "0.0031" },
-    limits: {
-      max_iterations: 20,
-      max_tool_calls: 0,
-      max_total_tokens: 200_000,
-      max_cost_usd: "0.5",
-      max_duration_s: 600,
-    },
-  } as unknown as Run;
-  assertEquals(gaugesOf(run, 12.34).map(({ label, text, raisable }) => [label, text, raisable]), [
+  const gauges = [
+    { name: "max_iterations", used: 3, value: 20 },
+    { name: "max_tool_calls", used: 2, value: 0 },
+    { name: "max_total_tokens", used: 41_200, value: 200_000 },
+    { name: "max_cost_usd", used: .0031, value: .5 },
+    { name: "max_duration_s", used: 12.34, value: 600 },
+  ];
+  assertEquals(gauges.map(shownGauge).map(({ label, text, raisable }) => [label, text, raisable]), [
     ["model calls", "3 of 20", true],
     ["tool calls", "2 of 0", true],
     ["tokens", "41k of 200k", true],
@@ -190,11 +185,11 @@ Deno.test("time that a run waited for a person does not count against its limit"
     ["approval:granted", { approval_id: "apr_1" }],
     ["run:status", { status: "running" }],
   );
-  assertEquals(view.activeMs(10_000), 7_000);
+  assertEquals(view.transcript.activeMs(10_000), 7_000);
   view.add(entriesOf([["run:status", { status: "awaiting_limit" }]], 6));
-  assertEquals(view.activeMs(100_000), 3_000);
+  assertEquals(view.transcript.activeMs(100_000), 3_000);
   view.add(entriesOf([["run:end", { run: { status: "incomplete" } }]], 9));
-  assertEquals(view.activeMs(200_000), 3_000);
+  assertEquals(view.transcript.activeMs(200_000), 3_000);
 });
 
 Deno.test("the chart of the context has the calls of the run's own session and its compactions", () => {
@@ -210,7 +205,8 @@ Deno.test("the chart of the context has the calls of the run's own session and i
   ]);
   assertEquals(fill.top, 2000);
   assertEquals(fill.summary, "The last call had 700 of 2k tokens (35 %); compacted ×1");
-  assertEquals(fillOf(calls, [], "ses_1", 1_000_000).top, 1500, "bars stay visible under a large budget");
+  assertEquals(fillOf(calls, [], "ses_1", 1_000_000).top, 1_000_000, "a use of 1 % looks like 1 %");
+  assertEquals(fillOf(calls, [], "ses_1", null).top, 1500);
   assert(fillOf(calls, [], "ses_1", 1_000_000).summary.endsWith("(< 1 %)"));
   const many = Array.from({ length: 300 }, (_, index) => call(index, index));
   assert(fillOf(many, [], "ses_1", null).summary.endsWith("last 100 of 300 calls"));

@@ -3,7 +3,8 @@ import { useCallback, useEffect, useRef } from "preact/hooks";
 import { Undo } from "./undo.tsx";
 import type { AppState } from "../state/app_state.ts";
 import { forkSeqOf } from "../state/comparison.ts";
-import { hasEnded, type Item, type RunView } from "../state/run_view.ts";
+import { hasEnded, type Item } from "preamp/client";
+import { type RunView, watched } from "../state/run_view.ts";
 import { Button } from "../ui/button.tsx";
 import { Ago, Copy, Elapsed, Status } from "../ui/facts.tsx";
 import { visible } from "../ui/text.tsx";
@@ -83,7 +84,18 @@ function RunPart({ state, view }: { state: AppState; view: RunView }) {
   useEffect(() => {
     if (is_there && is_current && runs.at(-1) !== view) box.current?.scrollIntoView({ block: "nearest" });
   }, [is_current, is_there]);
-  const again = useCallback((item: Item) => state.beginWhatIf(view, forkSeqOf(view, item)), [view]);
+  const actions = useCallback(
+    (item: Item) =>
+      item.kind === "steering" ? null : (
+        <Button
+          plain
+          onClick={() => state.beginWhatIf(view, forkSeqOf(view, item))}
+        >
+          try again from here …
+        </Button>
+      ),
+    [view],
+  );
   return (
     <section
       ref={box}
@@ -91,7 +103,7 @@ function RunPart({ state, view }: { state: AppState; view: RunView }) {
       aria-current={is_current ? "true" : undefined}
       aria-label={`Run ${view.id}`}
     >
-      {thread && <ThreadItems thread={thread} again={again} />}
+      {thread && <ThreadItems thread={thread} actions={actions} />}
       <div class="items">
         <RunEnd state={state} view={view} />
       </div>
@@ -112,7 +124,8 @@ function RunEnd({ state, view }: { state: AppState; view: RunView }) {
   const status = view.status.value;
   if (!hasEnded(status)) return <Waiting view={view} />;
   const run = view.run.value;
-  const items = view.thread.value?.items ?? [];
+  const thread = view.thread.value;
+  const items = thread ? watched(thread).items : [];
   const reason = run?.error?.code ?? run?.stop_reason;
   const notices = items.filter((item) => item.kind === "notice");
   return (

@@ -1,86 +1,97 @@
-/** The parts of a conversation: texts, tool calls with sub-agents nested, notices. */
-import type { VNode } from "preact";
+/** The parts of a conversation: texts, tool calls with sub-agents nested, questions, notices. */
+import type { ComponentChildren, VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import type { Item, NoticeItem, TextItem, Thread, ToolItem, ToolPhase } from "../state/run_view.ts";
-import { Button } from "../ui/button.tsx";
+import type { Item, NoticeItem, QuestionItem, TextItem, Thread, ToolItem, ToolPhase } from "preamp/client";
+import { watched } from "../state/run_view.ts";
 import { asText, isDiff, TextBlock, visible } from "../ui/text.tsx";
 import { duration } from "../ui/units.ts";
 import { Markdown } from "../ui/markdown.tsx";
 
-/** Starts the run again with another plan from where an item began. */
-type Again = (item: Item) => void;
+/** Draws what can be done with an item: copy it, edit it, begin again from it. */
+type Actions = (item: Item) => ComponentChildren;
 
-/** Returns a function that draws an item: each once, because what changes in a row is a signal. */
-export function useRows(key: object, agent: string | null, again?: Again): (item: Item) => VNode {
+/** Returns a function that draws an item: each once, because a row draws itself again when it changes. */
+export function useRows(key: object, agent: string | null, actions?: Actions): (item: Item) => VNode {
   const rows = useMemo(() => new WeakMap<Item, VNode>(), [key]);
   return (item) => {
     let row = rows.get(item);
-    if (!row) rows.set(item, row = <ItemRow item={item} agent={agent} again={again} key={item.key} />);
+    if (!row) rows.set(item, row = <ItemRow item={item} agent={agent} actions={actions} key={item.key} />);
     return row;
   };
 }
 
 /** The conversation of a session, as it grows. */
-export function ThreadItems({ thread, again }: { thread: Thread; again?: Again }) {
-  void thread.version.value; // drawn again when it grows
-  const rowOf = useRows(thread, thread.agent, again);
-  return <div class="items">{thread.items.map(rowOf)}</div>;
+export function ThreadItems({ thread, actions }: { thread: Thread; actions?: Actions }) {
+  const { agent, items } = watched(thread);
+  const rowOf = useRows(thread, agent, actions);
+  return <div class="items">{items.map(rowOf)}</div>;
 }
 
 interface RowProps<Kind> {
   readonly item: Kind;
   /** Name of the sub-agent; null: the run's own. */
   readonly agent: string | null;
-  readonly again?: Again | undefined;
+  readonly actions?: Actions | undefined;
 }
 
-function ItemRow({ item, agent, again }: RowProps<Item>) {
-  if (item.kind === "tool") return <ToolRow item={item} agent={agent} again={again} />;
-  if (item.kind === "notice") return <Notice item={item} />;
-  return <Text item={item} agent={agent} again={again} />;
-}
-
-function AgainButton({ item, again }: { item: Item; again: Again | undefined }) {
-  if (!again) return null;
-  return <Button class="plain again" onClick={() => again(item)}>try again from here …</Button>;
-}
-
-function Text({ item, agent, again }: RowProps<TextItem>) {
-  const text = item.text.value;
-  if (item.kind === "user" || item.kind === "steering") {
-    return (
-      <article class="item">
-        <div class="who row">
-          {item.kind === "user" ? agent === null ? "you" : "task" : "you, steering"}
-          <span class="spread" />
-          {item.kind === "user" && <AgainButton item={item} again={again} />}
-        </div>
-        <div class="user" dir="auto">{visible(text)}</div>
-      </article>
-    );
+function ItemRow({ item, agent, actions }: RowProps<Item>) {
+  switch (item.kind) {
+    case "tool":
+      return <ToolRow item={item} agent={agent} actions={actions} />;
+    case "notice":
+      return <Notice item={item} />;
+    case "question":
+      return <Answered item={item} />;
+    default:
+      return <Text item={item} agent={agent} actions={actions} />;
   }
-  if (item.kind === "thinking") {
+}
+
+function Text({ item, agent, actions }: RowProps<TextItem>) {
+  const { kind, text, done } = watched(item);
+  if (kind === "thinking") {
     return (
-      <details class="item thinking" aria-busy={!item.done.value}>
-        <summary>{item.done.value ? "thought" : "thinking …"}</summary>
+      <details class="item thinking" aria-busy={!done}>
+        <summary>{done ? "thought" : "thinking …"}</summary>
         <TextBlock text={text} label="Reasoning" />
       </details>
     );
   }
+  const is_agent = kind === "text";
+  const who = is_agent
+    ? agent ?? "agent"
+    : kind === "steering"
+    ? "you, steering"
+    : agent === null
+    ? "you"
+    : "task";
   return (
-    <article class="item" aria-busy={!item.done.value}>
+    <article class="item" aria-busy={!done}>
       <div class="who row">
-        {agent ?? "agent"}
+        {who}
         <span class="spread" />
-        {item.done.value && <AgainButton item={item} again={again} />}
+        {done && <span class="actions">{actions?.(item)}</span>}
       </div>
-      <Markdown text={text} />
+      {is_agent ? <Markdown text={text} /> : <div class="user" dir="auto">{visible(text)}</div>}
     </article>
   );
 }
 
 function Notice({ item }: { item: NoticeItem }) {
   return <p class={`item notice ${item.level}`}>{visible(item.text)}</p>;
+}
+
+/** What became of a question that was about no tool call; while it is open, its card is below. */
+function Answered({ item }: { item: QuestionItem }) {
+  const { question } = watched(item);
+  const { prompt, status, reason, decided_by } = question;
+  if (status === "pending") return null;
+  const by = decided_by ? ` by ${decided_by}` : "";
+  return (
+    <p class={status === "granted" ? "item notice" : "item notice warning"}>
+      {visible(`${prompt} ${status}${by}${reason ? `: ${reason}` : ""}`)}
+    </p>
+  );
 }
 
 const PHASES: Readonly<Record<ToolPhase, readonly [word: string, style: string]>> = {
@@ -90,11 +101,11 @@ const PHASES: Readonly<Record<ToolPhase, readonly [word: string, style: string]>
   done: ["✓", "done"],
   failed: ["✗ failed", "failed"],
   denied: ["✗ denied", "failed"],
+  stopped: ["■ stopped", "muted"],
 };
 
-function ToolRow({ item, again }: RowProps<ToolItem>) {
-  const { phase, input, output, started, ended } = item.state.value;
-  const thread = item.thread.value;
+function ToolRow({ item, actions }: RowProps<ToolItem>) {
+  const { name, phase, input, output, output_dropped, result, started, ended, thread } = watched(item);
   const [word, style] = PHASES[phase];
   const [open, setOpen] = useState(false); // a long run has thousands of calls, and few of them are open
   const time = started && ended && phase !== "denied"
@@ -104,21 +115,23 @@ function ToolRow({ item, again }: RowProps<ToolItem>) {
     <>
       <details class="item tool" onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
-          <strong>{visible(item.name)}</strong>
+          <strong>{visible(name)}</strong>
           <span class="brief mono">{visible(briefOf(input))}</span>
           <span class="muted">{time}</span>
           <span class={style}>{word}</span>
         </summary>
         {open && input !== undefined && <Part title="input" value={input} />}
-        {open && output !== undefined && (
-          <Part title={phase === "done" ? "result" : "reason"} value={output} />
+        {open && output !== "" && (
+          <Part title={output_dropped > 0 ? "output, its end" : "output"} value={output} />
         )}
-        {open && ended && again && (
-          <div class="part">
-            <AgainButton item={item} again={again} />
-          </div>
+        {open && result !== undefined && (
+          <Part title={phase === "done" ? "result" : "reason"} value={result} />
         )}
+        {open && ended && actions && <div class="part row">{actions(item)}</div>}
       </details>
+      {phase === "running" && output !== "" && (
+        <pre class="item live" aria-label={`Output of ${name}`}>{visible(lastLines(output, LIVE_LINES))}</pre>
+      )}
       {thread && (
         <div class="nested" role="group" aria-label={`Sub-agent ${thread.agent}`}>
           <ThreadItems thread={thread} />
@@ -126,6 +139,13 @@ function ToolRow({ item, again }: RowProps<ToolItem>) {
       )}
     </>
   );
+}
+
+/** Lines of a running tool's output that are shown. */
+const LIVE_LINES = 10;
+
+function lastLines(text: string, count: number): string {
+  return text.trimEnd().split("\n").slice(-count).join("\n");
 }
 
 function Part({ title, value }: { title: string; value: unknown }) {

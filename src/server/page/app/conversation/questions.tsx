@@ -1,8 +1,8 @@
 /** Questions to the user: may this call run, may this limit be raised. */
 import type { ComponentChildren } from "preact";
+import type { Question } from "preamp/client";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
-import type { Question } from "../state/run_view.ts";
 import { Button } from "../ui/button.tsx";
 import { Countdown } from "../ui/facts.tsx";
 import { LimitInput } from "../ui/limit_input.tsx";

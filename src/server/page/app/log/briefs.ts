@@ -1,6 +1,5 @@
 /** One line that says what an entry of the log is about. */
-import type { Data, Entry } from "preamp/client";
-import { messageOf, textOf } from "../state/run_view.ts";
+import { type Data, type Entry, messageOf, textOf } from "preamp/client";
 import { dollars, tokens } from "../ui/units.ts";
 import type { LogRow } from "./rows.ts";
 

@@ -1,6 +1,7 @@
 /** The calls of models in a run: tokens, cost, time. */
 import { useState } from "preact/hooks";
-import type { ModelCall, RunView } from "../state/run_view.ts";
+import type { ModelCall } from "preamp/client";
+import type { RunView } from "../state/run_view.ts";
 import { Button } from "../ui/button.tsx";
 import { dollars, duration, tokens } from "../ui/units.ts";
 import { visible } from "../ui/text.tsx";

@@ -9,17 +9,17 @@ const STEP = 8;
 
 /** The chart, and what it shows in words. */
 export function ContextFill({ view }: { view: RunView }) {
-  const run = view.run.value;
-  const { budget } = (run?.context ?? {}) as Data;
+  const { budget: reported } = (view.run.value?.context ?? {}) as Data;
+  const budget = Number(reported) > 0 ? Number(reported) : view.transcript.context_budget;
   const session_id = view.entries[0]?.session_id ?? "";
   const { bars, top, summary } = fillOf(
     view.calls.value,
     view.compactions.value,
     session_id,
-    typeof budget === "number" ? budget : null,
+    budget,
   );
   const heightOf = (count: number) => Math.max(1, count / top * HEIGHT);
-  const line = typeof budget === "number" && budget <= top ? HEIGHT + 8 - heightOf(budget) : null;
+  const line = budget === null ? null : HEIGHT + 8 - heightOf(budget);
   return (
     <>
       {bars.length > 0 && (

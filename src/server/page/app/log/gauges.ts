@@ -1,15 +1,10 @@
 /** What a run has used of its limits, and how full its context is. */
-import type { Data, Run } from "preamp/client";
-import type { Compaction, ModelCall } from "../state/run_view.ts";
+import type { Compaction, Gauge, ModelCall } from "preamp/client";
 import { dollars, tokens } from "../ui/units.ts";
 
-/** A limit of a run with what is used of it. */
-export interface Gauge {
-  /** Name of the limit, such as `max_tool_calls`. */
-  readonly name: string;
+/** A gauge as it is drawn. */
+export interface ShownGauge extends Gauge {
   readonly label: string;
-  readonly used: number;
-  readonly value: number;
   /** `3 of 20`, with units. */
   readonly text: string;
   /** Whether it can be raised while the run is active. */
@@ -20,29 +15,19 @@ const plain = (count: number) => count.toLocaleString("en");
 const percent = (share: number) => share > 0 && share < .01 ? "< 1 %" : `${Math.round(100 * share)} %`;
 const seconds = (count: number) => `${count < 10 ? +count.toFixed(1) : Math.floor(count)} s`;
 
-/** Returns the limits of a run; `active_s` is the time it has taken without waits. */
-export function gaugesOf(run: Run, active_s: number): Gauge[] {
-  const limits = run.limits as Data;
-  const gauge = (
-    name: string,
-    label: string,
-    used: unknown,
-    shown: (count: number) => string,
-  ): Gauge => ({
-    name,
-    label,
-    used: Number(used ?? 0),
-    value: Number(limits[name]),
-    text: `${shown(Number(used ?? 0))} of ${shown(Number(limits[name]))}`,
-    raisable: name !== "max_duration_s",
-  });
-  return [
-    gauge("max_iterations", "model calls", run.turn_count, plain),
-    gauge("max_tool_calls", "tool calls", run.tool_call_count, plain),
-    gauge("max_total_tokens", "tokens", run.usage.total_tokens, tokens),
-    gauge("max_cost_usd", "cost", run.usage.cost_usd, dollars),
-    gauge("max_duration_s", "time", active_s, seconds),
-  ];
+const LABELS: Readonly<Record<string, readonly [label: string, shown: (count: number) => string]>> = {
+  max_iterations: ["model calls", plain],
+  max_tool_calls: ["tool calls", plain],
+  max_total_tokens: ["tokens", tokens],
+  max_cost_usd: ["cost", dollars],
+  max_duration_s: ["time", seconds],
+};
+
+/** Returns a gauge with its words. */
+export function shownGauge(gauge: Gauge): ShownGauge {
+  const { name, used, value } = gauge;
+  const [label, shown] = LABELS[name] ?? [name, plain];
+  return { ...gauge, label, text: `${shown(used)} of ${shown(value)}`, raisable: name !== "max_duration_s" };
 }
 
 /** A model call in the chart of the context. */
@@ -82,9 +67,7 @@ export function fillOf(
     const compacted = smaller.some((compaction) => compaction.seq > seq && compaction.seq < end);
     return { seq, tokens: usage!.input_tokens!, compacted };
   });
-  const most = Math.max(1, ...bars.map(({ tokens }) => tokens));
-  // a budget far above would make every bar invisible
-  const top = budget !== null && budget < 4 * most ? Math.max(budget, most) : most;
+  const top = Math.max(1, budget ?? 0, ...bars.map(({ tokens }) => tokens));
   const last = bars.at(-1)?.tokens ?? 0;
   const share = budget ? ` of ${tokens(budget)} tokens (${percent(last / budget)})` : " tokens";
   const summary = bars.length === 0

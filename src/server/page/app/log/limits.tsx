@@ -1,21 +1,26 @@
 /** The limits of a run as gauges; one that is clicked can be raised. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
-import { hasEnded, type RunView } from "../state/run_view.ts";
+import { hasEnded } from "preamp/client";
+import type { RunView } from "../state/run_view.ts";
 import { Button } from "../ui/button.tsx";
 import { now } from "../ui/facts.tsx";
 import { LimitInput } from "../ui/limit_input.tsx";
-import { type Gauge, gaugesOf } from "./gauges.ts";
+import { duration } from "../ui/units.ts";
+import { type ShownGauge, shownGauge } from "./gauges.ts";
 
 /** The gauges. */
 export function Limits({ state, view }: { state: AppState; view: RunView }) {
   const [raised, setRaised] = useState<string | null>(null);
-  const run = view.run.value;
-  if (!run) return <p class="muted">…</p>;
+  void view.count.value; // measured again with each batch of entries
   const active = !hasEnded(view.status.value);
+  const until = active ? now.value : 0;
+  const gauges = view.transcript.gauges(until).map(shownGauge);
+  if (gauges.length === 0) return <p class="muted">…</p>;
+  const waited = view.transcript.waitedMs(until);
   return (
     <ul class={active ? "gauges active" : "gauges"}>
-      {gaugesOf(run, view.activeMs(active ? now.value : 0) / 1000).map((gauge) => (
+      {gauges.map((gauge) => (
         <li key={gauge.name}>
           <GaugeRow
             gauge={gauge}
@@ -34,12 +39,15 @@ export function Limits({ state, view }: { state: AppState; view: RunView }) {
           )}
         </li>
       ))}
+      {waited >= 1_000 && (
+        <li class="muted">and {duration(waited)} of waiting for a person, which no limit counts</li>
+      )}
     </ul>
   );
 }
 
 function GaugeRow(
-  { gauge, onClick, open }: { gauge: Gauge; onClick?: (() => void) | undefined; open: boolean },
+  { gauge, onClick, open }: { gauge: ShownGauge; onClick?: (() => void) | undefined; open: boolean },
 ) {
   const { label, used, value, text } = gauge;
   const share = value > 0 ? Math.min(1, used / value) : 1;
@@ -71,7 +79,7 @@ function GaugeRow(
 function RaiseForm({ state, view, gauge, onDone }: {
   state: AppState;
   view: RunView;
-  gauge: Gauge;
+  gauge: ShownGauge;
   onDone: () => void;
 }) {
   const [value, setValue] = useState(String(gauge.value * 2));

@@ -1,7 +1,8 @@
 /** The right pane: the log of a run, and what it used. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
-import { hasEnded, type RunView } from "../state/run_view.ts";
+import { hasEnded } from "preamp/client";
+import type { RunView } from "../state/run_view.ts";
 import { Calls } from "./calls.tsx";
 import { ContextFill } from "./context_fill.tsx";
 import { EntryDetail } from "./entry_detail.tsx";

@@ -1,8 +1,8 @@
 /** What the model was sent in one call: as messages and as JSON. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { type Data, type ModelRequest, PreampApiError } from "preamp/client";
+import { type Data, type ModelRequest, PreampApiError, textOf } from "preamp/client";
 import { sentenceOf } from "../state/failures.ts";
-import { type RunView, textOf } from "../state/run_view.ts";
+import type { RunView } from "../state/run_view.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Copy } from "../ui/facts.tsx";

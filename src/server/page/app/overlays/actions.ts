@@ -2,7 +2,8 @@
 import { type AppState, PANES } from "../state/app_state.ts";
 import { nameOf, type SessionRow, titleOf } from "../state/history.ts";
 import { type Command, pagesOf } from "../state/palette.ts";
-import { hasEnded, type RunView } from "../state/run_view.ts";
+import { hasEnded } from "preamp/client";
+import type { RunView } from "../state/run_view.ts";
 
 /** An action of the page; `keys` start it while the user is not typing. */
 interface Action {

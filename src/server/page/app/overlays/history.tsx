@@ -1,10 +1,9 @@
 /** The runs and sessions of the server: to open, to compare, to delete. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Run } from "preamp/client";
+import { hasEnded, type Run } from "preamp/client";
 import type { AppState } from "../state/app_state.ts";
 import { History, nameOf, type SessionRow, titleOf } from "../state/history.ts";
-import { hasEnded } from "../state/run_view.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Ago, Status, STATUSES } from "../ui/facts.tsx";

@@ -205,8 +205,8 @@ function ModelAndCopies({ state }: { state: AppState }) {
   const { plan } = state;
   const current = state.current.value;
   const copied = () => {
-    const last = current?.thread.value?.items.find((item) => item.kind === "user");
-    const prompt = state.prompt.value || (last?.kind === "user" ? last.text.value : "");
+    const last = current?.thread.value?.items.find((item) => item.kind === "prompt");
+    const prompt = state.prompt.value || (last?.kind === "prompt" ? last.text : "");
     return { url: state.url, body: { prompt, ...plan.choice(false) }, needs_key: state.has_key };
   };
   return (

@@ -3,12 +3,19 @@
  * Knows no DOM; the browser's parts come in as `Host`.
  */
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
-import { type Data, PreampApiError, PreampClient, type RunRequest } from "preamp/client";
+import {
+  type Data,
+  hasEnded,
+  PreampApiError,
+  PreampClient,
+  type Question,
+  type RunRequest,
+} from "preamp/client";
 import { Comparison, type PlanDifference } from "./comparison.ts";
 import { sentenceOf } from "./failures.ts";
 import { lineDiff } from "./line_diff.ts";
 import { type PlanChanges, PlanDraft } from "./plan_draft.ts";
-import { hasEnded, type Question, type RunView } from "./run_view.ts";
+import type { RunView } from "./run_view.ts";
 import { RunViews } from "./run_views.ts";
 import type { TextStorage } from "./tab_storage.ts";
 

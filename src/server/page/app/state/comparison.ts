@@ -1,10 +1,12 @@
 /**
  * Two runs side by side: what the agents did in each model call, and the first difference. Compared are the
- * texts, the tool calls with their names and inputs, the same of sub-agents, and the status.
+ * texts, the tool calls with their names, inputs, outcomes and results, the same of sub-agents, and the
+ * status.
  */
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { type Item, type TextItem, textOf, type ToolItem, type ToolPhase } from "preamp/client";
 import type { PlanChanges } from "./plan_draft.ts";
-import type { Item, RunView, TextItem, ToolItem } from "./run_view.ts";
+import { type RunView, watched } from "./run_view.ts";
 
 /** What both runs did in one model call, or before the first one. */
 export interface Step {
@@ -60,7 +62,7 @@ export class Comparison {
 
 /** Returns the entry from which an item is made again: a prompt's own, else the request of its model call. */
 export function forkSeqOf({ calls }: RunView, { kind, seq }: Item): number {
-  return kind === "user" ? seq : calls.value.findLast((call) => call.seq <= seq)?.seq ?? seq;
+  return kind === "prompt" ? seq : calls.value.findLast((call) => call.seq <= seq)?.seq ?? seq;
 }
 
 function forkOf({ entries }: RunView, left: string): number | null {
@@ -100,7 +102,7 @@ function stepsOf({ thread, calls }: RunView, after: number): { before: Item[]; s
   const steps: Item[][] = [[]];
   const own = thread.value;
   if (own === null) return { before, steps: [] };
-  void own.version.value; // read again when it grows
+  watched(own); // read again when it grows
   const own_calls = calls.value.filter(({ session_id }) => session_id === own.session_id);
   let next = 0;
   let is_call_after = after === 0;
@@ -115,7 +117,7 @@ function stepsOf({ thread, calls }: RunView, after: number): { before: Item[]; s
 }
 
 function isAfter(item: Item, is_call_after: boolean, after: number): boolean {
-  if (item.kind === "tool") return is_call_after || (item.state.value.end_seq ?? Infinity) > after;
+  if (item.kind === "tool") return is_call_after || (watched(item).end_seq ?? Infinity) > after;
   return item.kind === "text" || item.kind === "thinking" ? is_call_after : item.seq > after;
 }
 
@@ -165,25 +167,48 @@ function isAct(item: Item): item is Act {
 }
 
 function differenceOfCalls(a: ToolItem, b: ToolItem): string | null | undefined {
-  const [first, second] = [a.state.value, b.state.value];
+  watched(a);
+  watched(b);
   if (a.name !== b.name) return `${wordsOf(a, "A")}; ${wordsOf(b, "B")}`;
-  if (first.input === undefined || second.input === undefined) return undefined; // still being written
-  if (canonical(first.input) !== canonical(second.input)) return `${wordsOf(a, "A")}; ${wordsOf(b, "B")}`;
-  const [one, other] = [a.thread.value, b.thread.value];
-  if (one === null || other === null) return null;
-  void one.version.value;
-  void other.version.value;
-  const [a_done, b_done] = [first.ended !== undefined, second.ended !== undefined];
-  const message = differenceOf(one.items, other.items, a_done, b_done);
-  return message ? `in ${one.agent}: ${message}` : message;
+  if (a.input === undefined || b.input === undefined) return undefined; // still being written
+  if (canonical(a.input) !== canonical(b.input)) return `${wordsOf(a, "A")}; ${wordsOf(b, "B")}`;
+  if (a.thread !== null && b.thread !== null) {
+    const [one, other] = [watched(a.thread), watched(b.thread)];
+    const message = differenceOf(one.items, other.items, a.ended !== null, b.ended !== null);
+    if (message !== null) return message && `in ${one.agent}: ${message}`;
+  }
+  if (a.ended === null || b.ended === null) return undefined; // its outcome is not known
+  if (a.phase !== b.phase) return `${a.name} ${OUTCOMES[a.phase]} in A and ${OUTCOMES[b.phase]} in B`;
+  if (a.thread !== null && b.thread !== null) return null; // the result has ids of the sub-agents' sessions
+  const [one, other] = [textOf(a.result).trim(), textOf(b.result).trim()];
+  if (one === other) return null;
+  const at = firstOther(one, other);
+  return `${a.name} gives A ${excerpt(one, at)} and B ${excerpt(other, at)}`;
+}
+
+/** What became of a call, in words. */
+const OUTCOMES: Readonly<Record<ToolPhase, string>> = {
+  writing: "was not complete",
+  asking: "was not answered",
+  running: "did not end",
+  done: "succeeded",
+  failed: "failed",
+  denied: "was denied",
+  stopped: "was stopped",
+};
+
+/** Returns the place of the first character in which two texts differ. */
+function firstOther(one: string, other: string): number {
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at++;
+  return at;
 }
 
 function differenceOfTexts(a: TextItem, b: TextItem): string | null | undefined {
-  const [one, other] = [a.text.value.trim(), b.text.value.trim()];
-  if (one === other) return a.done.value && b.done.value ? null : undefined;
-  if (!a.done.value && other.startsWith(one) || !b.done.value && one.startsWith(other)) return undefined;
-  let at = 0;
-  while (one[at] === other[at]) at++;
+  const [one, other] = [watched(a).text.trim(), watched(b).text.trim()];
+  if (one === other) return a.done && b.done ? null : undefined;
+  if (!a.done && other.startsWith(one) || !b.done && one.startsWith(other)) return undefined;
+  const at = firstOther(one, other);
   return `A writes ${excerpt(one, at)}; B writes ${excerpt(other, at)}`;
 }
 
@@ -198,10 +223,10 @@ function excerpt(text: string, at: number): string {
 function wordsOf(act: Act | undefined, side: string): string {
   if (!act) return `${side} does nothing more`;
   if (act.kind === "tool") {
-    const input = canonical(act.state.value.input) ?? "";
+    const input = canonical(act.input) ?? "";
     return `${side} calls ${act.name} ${input.length > 100 ? `${input.slice(0, 99)}…` : input}`.trimEnd();
   }
-  return `${side} writes ${excerpt(act.text.value.trim(), 0)}`;
+  return `${side} writes ${excerpt(act.text.trim(), 0)}`;
 }
 
 /** Inputs as text, which are compared again in each frame of a stream. */

@@ -5,6 +5,8 @@ import type { Data, Page, PreampClient, Run } from "preamp/client";
 /** A session as the list shows it. */
 export interface SessionRow extends Data {
   readonly id: string;
+  /** Absent in sessions of older versions. */
+  readonly title?: string;
   readonly last_activity: string;
   readonly run_count: number;
   readonly metadata: Data;
@@ -100,14 +102,13 @@ export class History {
   }
 }
 
-/** Returns the name of a session, which is its first prompt, else its id. */
-export function nameOf({ id, metadata: { name } }: SessionRow): string {
-  return typeof name === "string" ? name : id;
+/** Returns the name of a session, else its first prompt, else its id. */
+export function nameOf({ id, title, metadata: { name } }: SessionRow): string {
+  return typeof name === "string" ? name : title || id;
 }
 
-/** Returns the first words of a run: its name, which is its prompt, else its text, question or error. */
-export function titleOf({ metadata, output_text, error, approvals }: Run): string {
+/** Returns the beginning of a run's prompt; of a run of an older version, its name or id. */
+export function titleOf({ id, title, metadata }: Run): string {
   const { name } = (metadata ?? {}) as { name?: unknown };
-  const title = typeof name === "string" ? name : output_text || error?.message || approvals[0]?.prompt || "";
-  return title.slice(0, 200).replace(/\s+/g, " ").trim() || "without text";
+  return title || (typeof name === "string" ? name : id);
 }

@@ -1,6 +1,6 @@
 /** The runs that the page has in memory: their views, the streams that fill them, and their run objects. */
-import type { Entry, PreampClient, Run, RunRequest } from "preamp/client";
-import { hasEnded, RunView } from "./run_view.ts";
+import { type Entry, hasEnded, type PreampClient, type Run, type RunRequest } from "preamp/client";
+import { RunView } from "./run_view.ts";
 
 /** Events after which the run object is fetched again: its usage, limits or approvals changed. */
 const CHANGES_RUN = /^(provider:(response|error|retry)|approval:|run:|tool:post)/;
