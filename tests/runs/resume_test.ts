@@ -4,6 +4,7 @@
  */
 import * as hooksApproval from "../../modules/hooks-approval/mod.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
+import type { MemoryStore } from "../../src/store/memory.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import type {
@@ -160,6 +161,40 @@ Deno.test("killed during a provider call: the call is repeated and its first del
     .map(({ data }) => data.request_id);
   assertEquals([ids.length, new Set(ids).size], [2, 2]);
   assertEquals(entries.filter(({ event }) => event === "execution:start").length, 1);
+});
+
+Deno.test("a model call that is lost with its process each time is repeated twice, and the run ends with the reason", async () => {
+  const { plan } = countingPlan();
+  const scenario = { plan, react: allow };
+  const { entries: whole } = await killAndResume(scenario, BEHIND.provider_request);
+  const requests = whole.filter(({ event }) => event === "provider:request").map(({ seq }) => seq);
+  const between = requests[1]! - requests[0]!;
+  let last: number = BEHIND.provider_request;
+  let mortal: MortalStore | undefined;
+  const store = (memory: MemoryStore) => mortal = new MortalStore(memory, last);
+  const first = service({ plans: { plan }, store });
+  const handle = await first.post("plan");
+  await runUntilGone(first, handle.id, scenario, mortal!);
+  for (let repeated = 0; repeated < 2; repeated++) {
+    await first.clock.advance(5_001);
+    last += between;
+    const next = service({ plans: { plan }, beside: first, store });
+    assertEquals(await next.runs.recover(), [handle.id]);
+    await runUntilGone(next, handle.id, scenario, mortal!);
+  }
+  await first.clock.advance(5_001);
+  const next = service({ plans: { plan }, beside: first });
+  assertEquals(await next.runs.recover(), [handle.id]);
+  const { status, error } = await next.runs.get(CALLER, handle.id);
+  const begin = "Cannot continue the run: its process ended: its model call was lost 3 times";
+  assertEquals([status, error?.code, error?.message.slice(0, begin.length)], [
+    "failed",
+    "interrupted",
+    begin,
+  ]);
+  const entries = await next.entries(handle.id);
+  assertEquals(entries.filter(({ event }) => event === "provider:request").length, 3);
+  assertEquals(await next.runs.recover(), []);
 });
 
 Deno.test("a tool that is not idempotent never runs twice, wherever the process is killed", async () => {

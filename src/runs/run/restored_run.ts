@@ -71,6 +71,27 @@ export function hasStarted(entries: readonly Entry[], session_id: string): boole
   );
 }
 
+/**
+ * Returns how often the open model call of a session was lost with its process; 0 if none is open. A call
+ * that outlives the patience of its host is lost again and again, and each attempt may be paid.
+ */
+export function lostAttempts(entries: readonly Entry[], session_id: string): number {
+  let lost = 0;
+  let is_open = false;
+  for (const { event, data, session_id: of } of entries) {
+    if (of !== session_id) continue;
+    if (event === "provider:request") is_open = true;
+    else if (event === "provider:response" || event === "provider:error") {
+      is_open = false;
+      lost = 0;
+    } else if (event === "run:status" && data.resumed === true && is_open) {
+      is_open = false;
+      lost++;
+    }
+  }
+  return is_open ? lost + 1 : 0;
+}
+
 /** Returns the steering texts that were received and have not joined the turn. */
 export function waitingTexts(entries: readonly Entry[]): string[] {
   const waiting: string[] = [];

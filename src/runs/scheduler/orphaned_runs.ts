@@ -8,6 +8,7 @@ import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { RunnablePlan } from "../ports.ts";
+import { lostAttempts } from "../run/restored_run.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { NewRun } from "../run/run_options.ts";
 import {
@@ -29,6 +30,9 @@ import type { OrphanedRun } from "../storage/run_input.ts";
 
 /** Milliseconds between two searches for orphaned runs: half the duration of a lease. */
 const RECOVER_EVERY_MS = 2_500;
+
+/** Most times that a model call is repeated because its process ended. */
+const MAX_REPEATED_CALLS = 2;
 
 /** A run whose process is gone, and the lease that was acquired for it. */
 interface Claim extends OrphanedRun {
@@ -169,7 +173,10 @@ export class Recovery {
     return true;
   }
 
-  /** Creates the run in this process; ends it and resolves to null when its plan is no longer allowed. */
+  /**
+   * Creates the run in this process. Ends it and resolves to null when its plan is no longer allowed, or its
+   * model call was lost too often.
+   */
   async #restore({ input: stored, entries }: Claim): Promise<ActiveRun | null> {
     const { deps, sessions } = this.#scheduler;
     const { run_id, session_id, caller } = stored;
@@ -177,6 +184,11 @@ export class Recovery {
     const saved = await sessions.find(caller, session_id);
     // a run that has waited continues the session as the runs before it have left it
     const input = saved && stored.surface === null ? { ...stored, ...initialState(saved) } : stored;
+    const lost = lostAttempts(entries, session_id);
+    if (lost > MAX_REPEATED_CALLS) {
+      await this.#end({ input, entries }, saved, lostCallError(lost));
+      return null;
+    }
     const origin = input.plan_origin;
     let ready: RunnablePlan;
     try {
@@ -222,9 +234,10 @@ export class Recovery {
 
   /** Ends a run that cannot be restored, or is not to be. */
   async #end(orphan: OrphanedRun, saved: SavedSession | null, error?: Error): Promise<void> {
-    const { deps: { store, clock, limitsOf }, leases } = this.#scheduler;
+    const { deps: { store, clock, limitsOf, log }, leases } = this.#scheduler;
     const { input, entries } = orphan;
     const { run_id, session_id, caller } = input;
+    if (error) log("warning", "run_not_continued", { run_id, message: errorMessage(error) });
     const record = await store.get("run", run_id);
     if (record === null) return;
     const now_ms = clock.now();
@@ -284,6 +297,14 @@ function sessionAfter(saved: SavedSession, run: Run, { input, entries }: Orphane
     counters,
     ...(remembered.length > 0 ? { remembered } : {}),
   };
+}
+
+/** Returns why a run does not repeat its model call once more. */
+function lostCallError(attempts: number): Error {
+  return new Error(
+    `its model call was lost ${attempts} times, and each attempt may have been paid; give the call less to do, ` +
+      "use a faster model, or a host that lets a process run longer",
+  );
 }
 
 /** Returns the outcome of a run that is not continued. `error`: why it cannot be. */
