@@ -77,6 +77,7 @@ const RULE_PROPERTIES: JsonSchema = {
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
+    label: { type: "string", minLength: 1, maxLength: 100, description: "What denials call these rules" },
     preset: {
       enum: ["read-only", "ask-writes", "ask-all"],
       default: "ask-writes",
@@ -160,10 +161,16 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
 async function gateOf(coordinator: Coordinator, config: JsonObject): Promise<HookHandler> {
   let rules: readonly Rule[];
   let preset: Preset;
+  let label: string | undefined;
   try {
-    const read = readConfig<{ rules: WrittenRule[]; preset: Preset }>(CONFIG_SCHEMA, config, checkRules);
+    const read = readConfig<{ rules: WrittenRule[]; preset: Preset; label?: string }>(
+      CONFIG_SCHEMA,
+      config,
+      checkRules,
+    );
     rules = read.rules.map(compileRule);
     preset = read.preset;
+    label = read.label;
   } catch (error) {
     const reason = `all tool calls are denied: ${errorMessage(error)}`;
     return () => ({ action: "deny", reason });
@@ -189,6 +196,7 @@ async function gateOf(coordinator: Coordinator, config: JsonObject): Promise<Hoo
       tool,
       rules,
       preset,
+      label,
     });
   };
 }
@@ -258,6 +266,7 @@ interface JudgedCall {
   readonly tool: Tool | undefined;
   readonly rules: readonly Rule[];
   readonly preset: Preset;
+  readonly label: string | undefined;
 }
 
 /** Returns the strictest of the decisions about a call; null allows it. */
@@ -286,8 +295,8 @@ function ask({ name, tool }: JudgedCall, rule: Rule | null, prompt?: string): Ho
   };
 }
 
-function denialReason({ rule }: Judgement<Rule>, { name, rules, preset }: JudgedCall): string {
+function denialReason({ rule }: Judgement<Rule>, { name, rules, preset, label }: JudgedCall): string {
   if (rule === null) return `${name} may change something, and the preset ${preset} denies that`;
-  const at = `rule ${rules.indexOf(rule) + 1} denies`;
+  const at = `${label ?? `rule ${rules.indexOf(rule) + 1}`} denies`;
   return rule.argv ? `${at} this command, or a command that it may run, for ${name}` : `${at} ${name}`;
 }

@@ -9,6 +9,7 @@ import { DEMO_PLAN, type NamedPlans, type PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
 import { type CompiledPlan, compilePlan, createPlanCache } from "../plan/compile.ts";
 import { modelRefused, readModelChoice, withModel, workspaceRefused } from "../plan/model_choice.ts";
+import { inMode, modeRefused } from "../plan/modes.ts";
 import type { PlanFolders } from "../plan/env.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
 import { printableId } from "../sdk/ids.ts";
@@ -62,20 +63,28 @@ export class PlanFinder {
 
   /**
    * Finds the plan of a request: its own, a named one, or the default; with `model` and without a plan, the
-   * demo plan on that model.
+   * demo plan on that model; with `mode`, in that mode.
    *
    * @throws {PreampError} `not_found`, `request_invalid`; `policy_refused` for a caller that chooses the
-   * model of an operator's plan, or a workspace; with `model` also as {@link compile}.
+   * model or the mode of an operator's plan, or a workspace; with `model` or `mode` also as {@link compile}.
    */
   async find(
-    request: Pick<RunRequest, "plan" | "plan_ref" | "model" | "workspace">,
+    request: Pick<RunRequest, "plan" | "plan_ref" | "model" | "mode" | "workspace">,
     caller: Caller,
     base_url: string | undefined,
   ): Promise<ResolvedPlan> {
-    const { workspace } = request;
+    const { mode, workspace } = request;
     if (workspace !== undefined && !mayOperate(caller)) throw workspaceRefused();
+    const is_of_caller = request.plan !== undefined ||
+      request.plan_ref === undefined && request.model !== undefined;
+    if (mode !== undefined && !is_of_caller && !mayOperate(caller)) {
+      throw modeRefused(`plan "${printableId(request.plan_ref ?? "default")}"`);
+    }
     const found = await this.#findOnModel(request, caller, base_url);
-    return workspace === undefined ? found : { ...found, workspace };
+    const placed = workspace === undefined ? found : { ...found, workspace };
+    if (mode === undefined) return placed;
+    const { written } = await this.compile(placed);
+    return this.#withWarnings({ ...placed, input: inMode(written, mode) }, this.#warningsOf(placed));
   }
 
   async #findOnModel(

@@ -5,7 +5,6 @@ import { agentPlans, authoriseAgents } from "./agent_plans.ts";
 import { checkVariables, type LookUp, readableVariables, unsetVariables } from "./plan_configs.ts";
 import { type AuthorisedPlan, grantPaths } from "./module_permissions.ts";
 import type { NamedPlans } from "./named_plans.ts";
-import { planFolders } from "./plan_folders.ts";
 import type { ProjectInstructions } from "./project_instructions.ts";
 import {
   acceptConfigs,
@@ -25,6 +24,7 @@ import type { LockedInput, NamedPlan, PlanCheck, PlanDocument, PlanInput } from 
 import { toDetail } from "../plan/check/findings.ts";
 import type { CompiledPlan, PlanText } from "../plan/compile.ts";
 import { isRequestHeader } from "../plan/env.ts";
+import { explainModes } from "../plan/modes.ts";
 import { lockFromData } from "../plan/lock.ts";
 import { authorise, authoriseWithin, type Grants } from "../policy/authorise.ts";
 import { documentLimits } from "../policy/limits.ts";
@@ -147,11 +147,11 @@ export class Plans {
   }
 
   /** Resolves to the instructions of the project that a plan asks for; to null if it asks for none. */
-  async projectOf({ compiled, origin, base_url }: AuthorisedPlan): Promise<ProjectInstructions | null> {
-    if (compiled.plan.instructions === undefined) return null;
-    const { WORKSPACE } = planFolders(origin, base_url, this.#options.workspace);
+  async projectOf({ compiled }: AuthorisedPlan): Promise<ProjectInstructions | null> {
+    const { project_folder } = compiled;
+    if (project_folder === undefined) return null;
     const { readProjectInstructions } = await import("./project_instructions.ts");
-    return await readProjectInstructions(WORKSPACE!, Date.now()); // without it the check refuses the plan
+    return await readProjectInstructions(project_folder, Date.now());
   }
 
   /**
@@ -162,7 +162,7 @@ export class Plans {
    * @throws {PreampError} as {@link Plans.ready}.
    */
   async authoriseAll(
-    request: Pick<RunRequest, "plan" | "plan_ref" | "model" | "lock" | "workspace">,
+    request: Pick<RunRequest, "plan" | "plan_ref" | "model" | "mode" | "lock" | "workspace">,
     caller: Caller,
     base_url?: string,
     { ignore_lock = false }: { ignore_lock?: boolean } = {},
@@ -351,6 +351,7 @@ export class Plans {
       warnings,
       plan_hash: await this.#hashOf(found, caller),
       ...(sources.length > 0 ? { sources } : {}),
+      ...(compiled.plan.modes ? { modes: explainModes(compiled.plan) } : {}),
     };
     const errors = await withPlacesIn(found, findings.errors.map((finding) => toDetail(finding)));
     let refused: Pick<PlanCheck, "code"> = errors.length > 0 ? { code: "plan_invalid" } : {};

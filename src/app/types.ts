@@ -1,6 +1,7 @@
 /** The interface of the runtime to server, CLI and library. */
 import type { PlanDiff } from "../plan/diff_module.ts";
 import type { Explanation } from "../plan/explain.ts";
+import type { ExplainedMode } from "../plan/modes.ts";
 import type { ImportedPlan } from "../bundle/import.ts";
 import type { RefusedImport } from "../loader/types.ts";
 import type { Lock } from "../plan/lock.ts";
@@ -19,6 +20,8 @@ export interface PlanCheck {
   plan_hash?: string;
   /** Sources that resolve to another URL: git, npm and jsr. */
   sources?: RewrittenSource[];
+  /** The plan's modes; absent without any. */
+  modes?: ExplainedMode[];
 }
 
 /** A source and the URL that it resolves to. */
@@ -60,7 +63,12 @@ export interface ModuleListing {
 export type PlanInput = { plan: JsonObject | string } | { plan_ref: string };
 
 /** A plan with its lock, and the model and the workspace to run it with. */
-export type LockedInput = PlanInput & { lock?: JsonObject; model?: string; workspace?: string };
+export type LockedInput = PlanInput & {
+  lock?: JsonObject;
+  model?: string;
+  mode?: string;
+  workspace?: string;
+};
 
 /** A plan to compare, and the URL of its file. */
 export type ComparedInput = PlanInput & { base_url?: string };

@@ -37,6 +37,13 @@ export const MODEL_FLAG: Flag = {
   help: "run on this model in place of the plan's, such as anthropic/claude-sonnet-5-5",
 };
 
+/** Flag for one of the plan's modes. */
+export const MODE_FLAG: Flag = {
+  name: "mode",
+  value: "NAME",
+  help: "put the plan in this mode of its own, for the session; none: no mode",
+};
+
 /** Returns the field `model` of a request; empty without `-m`. */
 export function modelOf(args: Arguments): { model?: string } {
   const model = args.value("model");

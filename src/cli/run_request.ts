@@ -39,6 +39,7 @@ export async function readRequest(args: Arguments, io: Io, settings: Settings): 
     prompt,
     ...(plan ? { plan: plan.plan } : {}),
     ...modelOf(args),
+    ...args.has("mode") ? { mode: args.value("mode")! } : {},
     ...(limits ? { limits } : {}),
   };
   return { request, plan_name: plan?.name ?? "plan", ...(plan ? { base_url: plan.base_url } : {}) };

@@ -59,6 +59,8 @@ export interface RunRequest {
   readonly plan_ref?: string;
   /** Model as `vendor/model`. */
   readonly model?: string;
+  /** Mode of the plan, from this run of its session on; `none`: no mode. */
+  readonly mode?: string;
   /** Absolute path of the folder that `${WORKSPACE}` means; of the person who has started the server. */
   readonly workspace?: string;
   readonly lock?: Data;

@@ -39,6 +39,8 @@ const OWN_KEYS: ReadonlySet<string> = new Set([
   "model_role",
   "instruction",
   "description",
+  "mode", // that of the plan holds for its agents
+  "modes",
 ]);
 
 /**

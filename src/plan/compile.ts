@@ -18,6 +18,7 @@ import {
 } from "./parse/document_limits.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { withOwnModel } from "./model_choice.ts";
+import { withMode } from "./modes.ts";
 import type { Finding } from "../sdk/findings.ts";
 
 /** A text for the model in a file. */
@@ -46,6 +47,8 @@ export interface CompiledPlan {
   readonly plan_hash: string;
   /** The files of `system: {file}`. */
   readonly texts: readonly PlanText[];
+  /** Absolute path of the folder of `instructions: project`; absent without them. */
+  readonly project_folder?: string;
   readonly warnings: readonly WarningDetail[];
   /** Every `${VAR}` except expanded folders. */
   readonly env: readonly PlanEnvReference[];
@@ -127,10 +130,11 @@ async function compileText(
   const inline = system === undefined ? plan : { ...plan, system: textFor(system, folders) };
   const expanded = names_folders ? withFolders(inline, folders) : inline;
   const compiled = deepFreeze({
-    plan: withTexts(expanded, files, texts),
+    plan: withMode(withTexts(expanded, files, texts)),
     written,
     plan_hash: await canonicalDigest(withTexts(written, files, texts)),
     texts: await Promise.all(files.map((file, index) => planText(file, texts[index]!, base_url))),
+    ...(plan.instructions && folders.WORKSPACE ? { project_folder: folders.WORKSPACE } : {}),
     warnings: findings.warnings.map((finding) => toWarning(finding, locate)),
     env,
   });

@@ -12,6 +12,7 @@ import { decodePercent } from "../text/escape.ts";
 import { blockOf, entriesOf, grantedBeyond, type GrantEntry } from "./permissions/permission_block.ts";
 import { covers } from "./permissions/permission_entry.ts";
 import { agentFlags, type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
+import { type ExplainedMode, explainModes } from "./modes.ts";
 import { askedCalls, EVERYTHING, type PlanSummary, summaryText } from "./summary.ts";
 import type { ModuleServer, ModuleType, Permissions, RunLimits } from "../sdk/contracts.ts";
 
@@ -76,6 +77,8 @@ export interface Explanation {
   texts: { label: string; url: string; sha256: string; bytes: number }[];
   /** Files of the project that would be read now; null without `instructions: project`. */
   instructions: { path: string; sha256: string; bytes: number }[] | null;
+  /** The modes that a run can be put in. */
+  modes: ExplainedMode[];
   /** What all modules may touch together, also as a sentence. */
   summary: PlanSummary;
   /** In mount order. */
@@ -150,6 +153,7 @@ export function explainPlan(input: ExplainInput): Explanation {
     lock_hash,
     texts: input.texts.map((text) => ({ ...text, url: displayUrl(text.url, base_url) })),
     instructions: input.instructions && input.instructions.map((file) => ({ ...file })),
+    modes: explainModes(plan),
     summary: { text: summaryText(facts), ...facts },
     modules,
     env,

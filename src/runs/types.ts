@@ -138,6 +138,8 @@ export interface RunRequest {
   plan_ref?: string;
   /** Model of this run, as `PROVIDER/MODEL`; without a plan, the demo plan is run on it. */
   model?: string;
+  /** Mode of the plan, from this run of the session on; `none`: no mode. */
+  mode?: string;
   /**
    * Absolute path of the folder that `${WORKSPACE}` in the plan means, for this run and those that continue
    * its session. Default: the server's. Of callers for whom {@link mayOperate} is true.

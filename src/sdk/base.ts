@@ -41,7 +41,7 @@ export * from "./hooks.ts";
 export * from "./contracts.ts";
 export { type SessionState, SessionStatus, type SessionStatusFields } from "./session_status.ts";
 export type * from "./spawn.ts";
-export type { GitSource, ModuleSpec, MountPlan, Source } from "./plan.ts";
+export type { GitSource, Mode, ModuleSpec, MountPlan, Source } from "./plan.ts";
 export * from "./cancellation.ts";
 export * from "./token_estimate.ts";
 export * from "./retry.ts";

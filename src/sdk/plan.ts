@@ -69,6 +69,18 @@ export interface ModuleSpec {
   path: string;
 }
 
+/** A mode of a plan: a gate before every tool call, and a text for the model. */
+export interface Mode {
+  /** One line about it. */
+  readonly description?: string;
+  /** Text that is added to the system message. */
+  readonly instruction?: string;
+  /** Rules of `hooks-approval`, the first that matches decides. */
+  readonly rules: readonly (JsonObject & { tool: string; action: "allow" | "ask" | "deny" })[];
+  /** Decision about calls that no rule matches. */
+  readonly default: "allow" | "ask" | "deny";
+}
+
 /** A checked plan. */
 export interface MountPlan {
   /** The two required modules and the settings of the session. */
@@ -100,6 +112,10 @@ export interface MountPlan {
   system?: string;
   /** Whether the instructions of the project in the workspace are read, and added to the system message. */
   instructions?: "project";
+  /** The modes, by name. */
+  modes?: Record<string, Mode>;
+  /** Name of the mode that the plan is in; its gate is one of `hooks`. */
+  mode?: string;
   /** Providers, in mount order. */
   providers: ModuleSpec[];
   /** Tools, in mount order. */

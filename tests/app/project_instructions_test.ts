@@ -145,6 +145,10 @@ Deno.test("a plan with instructions: project has them after its system text; the
     assertStringIncludes(second.system, "Changed.");
     assertEquals(second.system.includes("MARKER"), false);
     assertEquals(second.start.plan_hash, first.start.plan_hash);
+    await write(folder, { "other/AGENTS.md": "Of the other one." });
+    const other = await run({ workspace: `${folder}/other` });
+    assertStringIncludes(other.system, "Of the other one.");
+    assertEquals(other.system.includes("Changed."), false);
     assertEquals((await runtime.runs.replay(OPERATOR, first.ended.id)).equal, true);
     assertEquals((await runtime.plans.finds({ plan: PLAN }, OPERATOR)).map(({ label }) => label), [
       "AGENTS.md",

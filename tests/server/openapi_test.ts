@@ -102,6 +102,7 @@ Deno.test("openApiDocument() has required fields, closed request bodies and open
     "limits",
     "lock",
     "metadata",
+    "mode",
     "model",
     "on_disconnect",
     "plan",

@@ -13,7 +13,7 @@ import { DocumentFailure } from "../../settings/errors.ts";
 import { EXIT } from "../errors.ts";
 import { sayPlanOnce } from "../folder/said_plans.ts";
 import { filePath } from "../../settings/paths.ts";
-import { MODEL_FLAG, PLAN_FLAG, readPlans } from "../plan_files.ts";
+import { MODE_FLAG, MODEL_FLAG, PLAN_FLAG, readPlans } from "../plan_files.ts";
 import { openSettingsStore } from "../../settings/settings.ts";
 import { printIgnored, readSettings, type Settings, withSettings } from "../settings.ts";
 import type { Io } from "../terminal/io.ts";
@@ -34,6 +34,7 @@ export const command: Command = {
   summary: "Starts a conversation with an agent in this folder. It asks before it changes a file.",
   flags: withSettings([
     MODEL_FLAG,
+    MODE_FLAG,
     PLAN_FLAG,
     {
       name: "session",
@@ -116,6 +117,14 @@ async function run(args: Arguments, io: Io): Promise<number> {
     newPlan: demo ? () => Promise.resolve(begun.plan) : planOfNew,
     session_id: session?.id ?? null,
     session_name: name,
+    modes: async ({ plan, base_url, mode }, session_id) => {
+      const used = plan ?? await lastPlanOf(session_id, runtime);
+      const chosen = mode === undefined ? {} : { mode };
+      const place = base_url === undefined ? {} : { base_url };
+      return used === undefined
+        ? []
+        : (await runtime.plans.check({ plan: used, ...chosen }, TERMINAL, place)).modes ?? [];
+    },
     promptCommands: async (plan, session_id) =>
       (await foundIn(plan, session_id, runtime)).flatMap(({ commands = [] }) => commands),
     ...(demo ? { first_messages: [demo.prompt] } : {}),
@@ -141,7 +150,7 @@ const TOUR =
   "in a temporary folder, and so are the questions: nothing is written unless you allow it.";
 
 async function openDemo(args: Arguments): Promise<Demo> {
-  const other = ["model", "plan", "session", "workspace"].find((flag) => args.has(flag));
+  const other = ["model", "mode", "plan", "session", "workspace"].find((flag) => args.has(flag));
   if (other !== undefined) {
     throw new UsageError(`Cannot use --demo with --${other}: the tour has its own plan, folder and script`);
   }
@@ -156,7 +165,9 @@ async function planOf(
   session: NamedSession | null,
 ): Promise<{ plan: ChatPlan; title: string; is_coder: boolean } | null> {
   const named = args.value("model");
-  const chosen = named === undefined ? {} : { model: named };
+  const mode = args.value("mode");
+  const in_mode = mode === undefined ? {} : { mode };
+  const chosen = { ...(named === undefined ? {} : { model: named }), ...in_mode };
   const files = args.all("plan");
   if (files.includes("-")) throw new UsageError("Cannot read the plan from stdin: chat reads messages there");
   if (files.length > 0) {
@@ -171,7 +182,11 @@ async function planOf(
   if ("model" in found) {
     const { text, url } = await readCoderPlan();
     const title = found.reason === null ? found.model : `${found.model} (${found.reason})`;
-    return { plan: { plan: text, base_url: url.href, model: found.model }, title, is_coder: true };
+    return {
+      plan: { plan: text, base_url: url.href, model: found.model, ...in_mode },
+      title,
+      is_coder: true,
+    };
   }
   const looked = found.map((place) => `  ${messageText(place)}\n`).join("");
   io.err.write(`There is no model to talk to. Looked for:
@@ -221,12 +236,16 @@ async function lastPlanOf(session_id: string | null, { runs }: Runtime): Promise
 
 /** @throws {DocumentFailure} for an invalid plan, before the first message is typed. */
 async function checkPlan(
-  { plan, model, base_url }: ChatPlan,
+  { plan, model, mode, base_url }: ChatPlan,
   args: Arguments,
   runtime: Runtime,
 ): Promise<void> {
   if (plan === undefined) return;
-  const request = { plan, ...(model === undefined ? {} : { model }) };
+  const request = {
+    plan,
+    ...(model === undefined ? {} : { model }),
+    ...(mode === undefined ? {} : { mode }),
+  };
   const { errors, code } = await runtime.plans.check(
     request,
     TERMINAL,

@@ -1,5 +1,6 @@
 /** A conversation as its commands see it. */
 import type { Runtime } from "../../app/types.ts";
+import type { ExplainedMode } from "../../plan/modes.ts";
 import type { Run, RunRequest } from "../../runs/types.ts";
 import type { FoundCommand } from "../../sdk/contracts.ts";
 import type { Io } from "../terminal/io.ts";
@@ -7,7 +8,7 @@ import type { PersonInput } from "../terminal/line_input.ts";
 import type { ChatView } from "./view.ts";
 
 /** The plan of a conversation; `plan` is absent for a continued session, which has its own. */
-export interface ChatPlan extends Pick<RunRequest, "plan" | "model"> {
+export interface ChatPlan extends Pick<RunRequest, "plan" | "model" | "mode"> {
   base_url?: string;
 }
 
@@ -26,6 +27,8 @@ export interface ChatOptions {
   readonly session_id: string | null;
   /** Name of a session that begins. Default: its first message. */
   readonly session_name: string | null;
+  /** Resolves to the modes of the plan. */
+  modes(plan: ChatPlan, session_id: string | null): Promise<readonly ExplainedMode[]>;
   /** Resolves to the words that start something in a prompt, as `/NAME`: those of the plan's skills. */
   promptCommands(plan: ChatPlan, session_id: string | null): Promise<readonly FoundCommand[]>;
   /** Messages that are sent before the first one is read. */

@@ -1,6 +1,7 @@
 /** The commands of a conversation: lines that begin with a slash. */
 import { createModuleTable } from "../../app/module_table.ts";
 import { readModelChoice } from "../../plan/model_choice.ts";
+import { NO_MODE } from "../../plan/modes.ts";
 import type { SessionObject } from "../../runs/types.ts";
 import type { FoundCommand } from "../../sdk/contracts.ts";
 import { PreampError } from "../../sdk/errors.ts";
@@ -23,6 +24,7 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   help: { usage: "/help", summary: "show these commands and keys", run: help },
   cost: { usage: "/cost", summary: "show the tokens and the cost of this conversation", run: cost },
   model: { usage: "/model [PROVIDER/MODEL]", summary: "choose the model of the next answers", run: model },
+  mode: { usage: "/mode [NAME]", summary: "put the agent in a mode of its plan; none: no mode", run: mode },
   sessions: {
     usage: "/sessions [NAME]",
     summary: "continue an earlier conversation, or begin one",
@@ -131,6 +133,38 @@ async function model(chat: Conversation, argument: string): Promise<void> {
   readModelChoice(chosen, createModuleTable().ids);
   chat.plan = { ...chat.plan, model: chosen };
   view.say(`The next answers come from ${formatValue(chosen)}.`);
+}
+
+async function mode(chat: Conversation, argument: string): Promise<void> {
+  const { options: { input, modes, view }, plan, session_id } = chat;
+  const known = await modes(plan, session_id);
+  if (known.length === 0) return view.say("This plan has no modes.");
+  const rows = [...known, { name: NO_MODE, active: !known.some(({ active }) => active), decides: "no mode" }];
+  let chosen: string | null = argument;
+  if (argument === "") {
+    const labels = rows.map(({ name, active, decides }) => ({
+      value: name,
+      label: `${messageText(name)}${active ? " (now)" : ""}`,
+      hint: messageText(decides),
+    }));
+    if (!input.asks) return labels.forEach(({ label, hint }) => view.say(`${label}: ${hint}`));
+    chosen = await input.choose("Mode", labels);
+    if (chosen === null) return;
+  }
+  const row = rows.find(({ name }) => name === chosen);
+  if (row === undefined) {
+    const names = rows.map(({ name }) => name);
+    throw new PreampError(
+      "request_invalid",
+      `There is no mode ${formatValue(chosen)}: the modes are ${names.join(", ")}`,
+    );
+  }
+  chat.plan = { ...plan, mode: row.name };
+  view.say(
+    row.name === NO_MODE
+      ? "No mode from now on."
+      : `Mode ${row.name} from now on: it ${messageText(row.decides)}.`,
+  );
 }
 
 async function sessions(chat: Conversation, argument: string): Promise<void> {

@@ -17,7 +17,7 @@ import { type Arguments, formatFlags, formatOf, UsageError } from "../arguments.
 import { type Command, TERMINAL } from "../commands.ts";
 import { DocumentFailure } from "../../settings/errors.ts";
 import { EXIT, exitOfStatus } from "../errors.ts";
-import { MODEL_FLAG, PLAN_FLAG, profileOf } from "../plan_files.ts";
+import { MODE_FLAG, MODEL_FLAG, PLAN_FLAG, profileOf } from "../plan_files.ts";
 import { type LocalRunRequest, readRequest, STDIN_FLAG } from "../run_request.ts";
 import { continuation, openRunStore, sessionOf } from "../run_session.ts";
 import { printIgnored, readSettings, type Settings, type SettingsUse, withSettings } from "../settings.ts";
@@ -35,6 +35,7 @@ export const command: Command = {
     "Runs a prompt in this process. The default prompt is stdin, the default plan the one named default, else a demo agent.",
   flags: withSettings([
     MODEL_FLAG,
+    MODE_FLAG,
     PLAN_FLAG,
     { name: "profile", value: "NAME", help: "name of a plan in $PREAMP_HOME/plans/ or plans/" },
     { name: "bundle", value: "NAME", help: "the same as --profile" },

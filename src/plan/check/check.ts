@@ -14,6 +14,7 @@ import { checkLimits, MODEL_FORM, object, readModelName, text, texts } from "./f
 import { checkPermissions } from "./check_permissions.ts";
 import { checkSession, type PartialSession } from "./check_session.ts";
 import { checkList, type LIST_SECTIONS } from "./check_spec.ts";
+import { checkMode, checkModes } from "../modes.ts";
 
 /** Options of `checkPlan`. */
 export interface CheckOptions extends SourceOptions {
@@ -64,7 +65,7 @@ const COMMON = [
   "permissions",
 ] as const;
 
-const SECTIONS: ReadonlySet<string> = new Set(["preamp", "roles", ...COMMON]);
+const SECTIONS: ReadonlySet<string> = new Set(["preamp", "roles", "modes", "mode", ...COMMON]);
 const OVERLAY_KEYS: ReadonlySet<string> = new Set([
   ...COMMON,
   "instruction",
@@ -88,6 +89,8 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
     const message = "The plan has no providers, so no model can answer";
     findings.warn([], "no_providers", message, "add providers: [provider-mock]");
   }
+  const modes = value.modes === undefined ? {} : checkModes(value.modes, findings);
+  const mode = checkMode(value.mode, modes, findings);
   const agents = Object.hasOwn(value, "agents") ? checkAgents(value.agents, options, checked) : {};
   if (value.roles !== undefined) checkRoles(value, findings);
   const references = findPlanEnv(value);
@@ -101,7 +104,13 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
   );
   const { orchestrator, context } = parts.session;
   if (findings.errors.length === 0 && orchestrator && context) {
-    checked.plan = { ...parts, session: { ...parts.session, orchestrator, context }, agents };
+    checked.plan = {
+      ...parts,
+      session: { ...parts.session, orchestrator, context },
+      agents,
+      ...(value.modes === undefined ? {} : { modes }),
+      ...(mode === undefined ? {} : { mode }),
+    };
   }
   return checked;
 }

@@ -1,5 +1,6 @@
 /** Stores sessions between runs: history, module state and plan. */
 import { modelRefused, workspaceRefused } from "../../plan/model_choice.ts";
+import { modeRefused } from "../../plan/modes.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, estimateJsonBytes, type JsonObject } from "../../sdk/json.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
@@ -177,8 +178,8 @@ export function withSessionPlan(request: RunRequest, saved: SavedSession | null)
 /**
  * Returns the caller with the rights of the plan: a session's plan keeps the rights it was created with.
  *
- * @throws {PreampError} `policy_refused` for a caller that chooses the model or the workspace of an
- * operator's plan.
+ * @throws {PreampError} `policy_refused` for a caller that chooses the model, the mode or the workspace of
+ * an operator's plan.
  */
 export function callerOfPlan(caller: Caller, request: RunRequest, saved: SavedSession | null): Caller {
   if (!saved || hasOwnPlan(request)) return caller;
@@ -186,6 +187,7 @@ export function callerOfPlan(caller: Caller, request: RunRequest, saved: SavedSe
   if (plan_origin === "operator" && !mayOperate(caller)) {
     if (request.model !== undefined) throw modelRefused("the session's plan");
     if (request.workspace !== undefined) throw workspaceRefused();
+    if (request.mode !== undefined) throw modeRefused("the session's plan");
   }
   return { ...caller, origin: plan_origin };
 }
@@ -222,8 +224,9 @@ type StoredPlan = Pick<
 /** Returns the plan of a run as its session stores it: that of the request, or that of the session. */
 export function planToStore({ saved, ready, request, caller }: RunOptions): StoredPlan {
   const known = hasOwnPlan(request) ? null : saved;
+  const { mode } = request;
   const stored = {
-    plan: known ? known.plan : ready.compiled.written,
+    plan: !known ? ready.compiled.written : mode === undefined ? known.plan : { ...known.plan, mode },
     plan_origin: known ? known.plan_origin : originOfPlan(request, caller),
     plan_base_url: known ? known.plan_base_url : ready.base_url ?? null,
   };
@@ -240,7 +243,8 @@ export function planToStore({ saved, ready, request, caller }: RunOptions): Stor
 export function savedSession(run: RunFacts, now_ms: number): SavedSession {
   const { session_id: id, created_at, options, last_run, session: { session_state } } = run;
   const { saved, ready, request } = options;
-  const { plan_hash } = saved && !hasOwnPlan(request) ? saved.object : ready.compiled;
+  const keeps_plan = !hasOwnPlan(request) && request.mode === undefined;
+  const { plan_hash } = saved && keeps_plan ? saved.object : ready.compiled;
   const metadata = run.secrets.redactValues(request.metadata ?? {});
   const first = { id, title: run.current().title, parent_id: null, plan_hash, created_at, metadata };
   return {

@@ -97,6 +97,9 @@ export const BODIES = {
     plan: plan.exactOptional(),
     plan_ref: planRef.exactOptional(),
     model: model.exactOptional(),
+    mode: z.string().min(1).exactOptional().meta({
+      description: "mode of the plan, from this run of its session on; none: no mode",
+    }),
     workspace: workspace.exactOptional(),
     lock: data("contents of plan.lock.json").exactOptional(),
     session_id: z.string().min(1).exactOptional().meta({ description: "continues this conversation" }),

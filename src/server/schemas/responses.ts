@@ -185,6 +185,13 @@ const RedFlag = z.object({ code: text, message: text, path: text }).meta({
 
 const TierAnswer = z.union([z.literal(true), z.string()]);
 
+const ExplainedMode = z.object({
+  name: text,
+  description: text.nullable(),
+  active: z.boolean().meta({ description: "whether it is the mode of the plan" }),
+  decides: text.meta({ description: "what it does with calls, as a sentence" }),
+});
+
 const Explanation = z.object({
   plan_hash: text,
   lock_hash: text.nullable(),
@@ -194,6 +201,7 @@ const Explanation = z.object({
   instructions: z.array(z.object({ path: text, sha256: text, bytes: count })).nullable().meta({
     description: "files of the project that would be read now; null without `instructions: project`",
   }),
+  modes: z.array(ExplainedMode),
   summary: z.object({
     text: text.meta({ description: "the rest as a sentence" }),
     prompts_to: z.array(text).meta({
@@ -295,6 +303,7 @@ export const ANSWERS = {
     warnings: z.array(Detail.extend({ code: text })),
     plan_hash: text.optional(),
     sources: z.array(z.object({ path: text, module: text, source: text, url: text })).optional(),
+    modes: z.array(ExplainedMode).optional(),
   }).meta({ description: "result of a check, for valid and invalid plans" }),
   ReplayReport: z.object({
     equal: z.boolean(),

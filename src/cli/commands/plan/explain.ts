@@ -84,7 +84,7 @@ function sentence(
 }
 
 function overview(
-  { plan_hash, lock_hash, texts, instructions, limits, env, deno_flags }: Explanation,
+  { plan_hash, lock_hash, texts, instructions, modes, limits, env, deno_flags }: Explanation,
   name: string,
   { bold, dim }: Style,
   columns: number,
@@ -104,6 +104,9 @@ function overview(
       LIMIT_NAMES.map((limit) => `${limit} ${limits[limit]}`).join(", ") +
       (limits.on_limit === "pause" ? "; a person may raise them" : ""),
     ],
+    ...modes.map(({ name, active, decides }) =>
+      ["mode", `${clean(name)}${active ? " (active)" : ""}: ${clean(decides)}`] as const
+    ),
     ["variables", list(env, clean, ", ")],
     ["deno flags", list(deno_flags, (flag) => shellWord(clean(flag)), " ")],
   ];
