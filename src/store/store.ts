@@ -135,6 +135,11 @@ export interface Store {
    * knows that the owner has died; with `wait: false` it returns null in both cases.
    */
   acquire(lease: string, owner: string, ttl_ms: number, wait?: boolean): Awaitable<number | null>;
+  /**
+   * Returns those of these leases that no living owner is known to have; `acquire` decides. Absent: a store
+   * that finds it out by attempts only.
+   */
+  free?(leases: readonly string[]): Awaitable<string[]>;
   /** Renews a lease for `ttl_ms`; returns false when it was lost. */
   renew(lease: string, owner: string, ttl_ms: number): Awaitable<boolean>;
   release(lease: string, owner: string): Awaitable<void>;

@@ -77,6 +77,7 @@ export function observedStore(
     get: (...args) => observed(() => store.get(...args)),
     list: (...args) => observed(() => store.list(...args)),
     acquire: (...args) => observed(() => store.acquire(...args)),
+    ...(store.free && { free: (leases: readonly string[]) => observed(() => store.free!(leases)) }),
     renew: (...args) => observed(() => store.renew(...args)),
     release: (...args) => observed(() => store.release(...args)),
     ...(store.changed ? { changed: (signal: AbortSignal) => store.changed!(signal) } : {}),

@@ -125,6 +125,11 @@ export function busyElsewhere(run_id?: string): string {
 /** Begin of the names of these leases. */
 const SESSION = "session/";
 
+/** Returns the name of a session's lease. */
+export function sessionLease(session_id: string): string {
+  return SESSION + session_id;
+}
+
 interface Lease {
   /** Its name in the store. */
   readonly name: string;
@@ -185,7 +190,7 @@ export class SessionLeases {
       if (held.run !== null) throw busyError(session_id, "another run has not ended");
       await this.whenReleased(session_id);
     }
-    const lease: Lease = { name: SESSION + session_id, run, released: null };
+    const lease: Lease = { name: sessionLease(session_id), run, released: null };
     this.#leases.set(session_id, lease);
     let acquired = false;
     try {

@@ -25,11 +25,12 @@ import { initialState, lastRunOf, sessionChange } from "../storage/session_store
 import type { Run, SavedSession } from "../types.ts";
 import { projectRun } from "./remote_runs.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
-import type { SessionQueue } from "./session_queue.ts";
+import { type SessionQueue, waitingLease } from "./session_queue.ts";
+import { sessionLease } from "./leases.ts";
 import type { OrphanedRun } from "../storage/run_input.ts";
 
-/** Milliseconds between two searches for orphaned runs: half the duration of a lease. */
-const RECOVER_EVERY_MS = 2_500;
+/** Milliseconds between two searches for orphaned runs. */
+const RECOVER_EVERY_MS = 1_000;
 
 /** Most times that a model call is repeated because its process ended. */
 const MAX_REPEATED_CALLS = 2;
@@ -63,7 +64,8 @@ export class Recovery {
    */
   async recover(): Promise<string[]> {
     const { deps: { store, log }, runs } = this.#scheduler;
-    const inputs = (await openInputs(store)).filter(({ run_id }) => !runs.has(run_id));
+    const others = (await openInputs(store)).filter(({ run_id }) => !runs.has(run_id));
+    const inputs = await this.#withFreeLease(others);
     const failed = (run_id: string) => (error: unknown) => {
       log("error", "run_not_recovered", { run_id, message: errorMessage(error) });
       return null;
@@ -79,7 +81,15 @@ export class Recovery {
     return recovered;
   }
 
-  /** Calls {@link recover} now and every 2.5 s, until {@link stop}. */
+  /** Resolves to the runs whose process may be gone, with one question to a store that can answer it. */
+  async #withFreeLease(inputs: readonly OpenInput[]): Promise<readonly OpenInput[]> {
+    const { store } = this.#scheduler.deps;
+    if (!store.free || inputs.length === 0) return inputs;
+    const free = new Set(await store.free(inputs.map(leaseOf)));
+    return inputs.filter((input) => free.has(leaseOf(input)));
+  }
+
+  /** Calls {@link recover} now and every second, until {@link stop}. */
   start(): void {
     const { clock, log } = this.#scheduler.deps;
     const { signal } = this.#stopped;
@@ -311,4 +321,9 @@ function lostCallError(attempts: number): Error {
 function interruptedOutcome(error?: unknown): Outcome {
   const reason = error === undefined ? "" : `: ${errorMessage(error)}`;
   return failedOutcome(new Error(`Cannot continue the run: its process ended${reason}`), "interrupted");
+}
+
+/** Returns the name of the lease that the process of a run has while it is alive. */
+function leaseOf({ run_id, session_id }: OpenInput): string {
+  return session_id === undefined ? waitingLease(run_id) : sessionLease(session_id);
 }

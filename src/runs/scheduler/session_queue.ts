@@ -53,7 +53,7 @@ export class SessionQueue {
 
   /** Returns the fence of a waiting run; undefined for other runs. */
   fence(run_id: string): Fence | undefined {
-    return this.#waiting.has(run_id) ? this.#scheduler.held.fence(leaseOf(run_id)) : undefined;
+    return this.#waiting.has(run_id) ? this.#scheduler.held.fence(waitingLease(run_id)) : undefined;
   }
 
   /** Reads the open runs of a session. */
@@ -75,7 +75,7 @@ export class SessionQueue {
     const { session_id } = run;
     this.#waiting.add(run.id);
     try {
-      await this.#scheduler.held.acquire(leaseOf(run.id));
+      await this.#scheduler.held.acquire(waitingLease(run.id));
       const { waiting } = await this.openRuns(run.options);
       const numbers = waiting.map(({ index }) => numberOf(index?.place));
       const number = Math.max(0, this.#last_place.get(session_id) ?? 0, ...numbers) + 1;
@@ -95,7 +95,7 @@ export class SessionQueue {
     this.#waiting.add(run_id);
     let claimed = false;
     try {
-      claimed = await this.#scheduler.held.acquire(leaseOf(run_id));
+      claimed = await this.#scheduler.held.acquire(waitingLease(run_id));
     } finally {
       if (!claimed) this.#waiting.delete(run_id);
     }
@@ -105,7 +105,7 @@ export class SessionQueue {
   /** Gives up a run that was claimed. */
   async disclaim(run_id: string): Promise<void> {
     this.#waiting.delete(run_id);
-    await this.#scheduler.held.release(leaseOf(run_id));
+    await this.#scheduler.held.release(waitingLease(run_id));
   }
 
   /** Waits with a run that was stored, or claimed. */
@@ -223,7 +223,8 @@ export class SessionQueue {
   }
 }
 
-function leaseOf(run_id: string): string {
+/** Returns the name of the lease of a waiting run. */
+export function waitingLease(run_id: string): string {
   return `waiting/${run_id}`;
 }
 

@@ -7,6 +7,7 @@ import { hasCode } from "../../sdk/errors.ts";
 import type { Fence } from "../store.ts";
 import { type Appended, NOW } from "./changes.ts";
 import type { Row, Value } from "./database.ts";
+import { IS_FREE } from "./owner_locks.ts";
 
 /** Maximum calls of one statement. */
 const MAX_CALLS = 64;
@@ -16,7 +17,7 @@ const ACQUIRE = `INSERT INTO preamp.leases AS held (name, owner, token, until_ms
   FROM unnest($2::text[], $3::text[], $4::float8[]) AS row(name, owner, ttl_ms) ORDER BY name
   ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until_ms = excluded.until_ms,
     token = CASE WHEN held.owner = excluded.owner THEN held.token ELSE excluded.token END
-  WHERE held.owner = excluded.owner OR held.until_ms <= ${NOW}
+  WHERE held.owner = excluded.owner OR ${IS_FREE}
   RETURNING name, token`;
 
 /** Locks in one order: statements that lock rows in the same order never wait for each other in a circle. */

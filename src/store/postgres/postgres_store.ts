@@ -18,6 +18,7 @@ import {
 } from "../store.ts";
 import { Batches } from "./batches.ts";
 import { Notifications } from "./notifications.ts";
+import { IS_FREE, OwnerLocks } from "./owner_locks.ts";
 import {
   applyChange,
   byTarget,
@@ -84,13 +85,14 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   }
   const { timeout_ms = TIMEOUT_MS, connections: max = 10, named_statements: named = true } = options;
   const pool = createPool(url, { max, timeout_ms, named });
-  return new PostgresStore(pool, new Notifications(url, pool), options.now ?? null);
+  return new PostgresStore(url, pool, options.now ?? null);
 }
 
 class PostgresStore implements Store {
   readonly kind = "postgres";
   readonly #pool: Pool;
   readonly #changes: Notifications;
+  readonly #owners: OwnerLocks;
   readonly #now: (() => number) | null;
   readonly #batches = new Batches((text, values) => this.#query(text, [this.#time, ...values]));
   readonly #purging: ReturnType<typeof setInterval>;
@@ -98,10 +100,15 @@ class PostgresStore implements Store {
   /** Whether a commit was written, and none has met a full or read-only database since. */
   #is_writable = false;
 
-  constructor(pool: Pool, changes: Notifications, now: (() => number) | null) {
+  constructor(url: string, pool: Pool, now: (() => number) | null) {
     this.#pool = pool;
-    this.#changes = changes;
+    this.#changes = new Notifications(url, pool);
     this.#now = now;
+    this.#owners = new OwnerLocks(url, {
+      query: (text, values) => this.#query(text, [this.#time, ...values]),
+      acquire: (name, owner, ttl_ms) => this.#batches.acquire.call({ name, owner, ttl_ms }),
+      release: (name, owner) => this.#batches.release.call({ name, owner, ttl_ms: 0 }),
+    });
     // a failed purge is tried again: expired rows count as deleted anyway
     this.#purging = setInterval(() => void this.#purge().catch(() => {}), PURGE_EVERY_MS);
     Deno.unrefTimer(this.#purging);
@@ -195,12 +202,22 @@ class PostgresStore implements Store {
   }
 
   async acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
+    this.#owners.hold(owner);
     const row = await this.#batches.acquire.call({ name: lease, owner, ttl_ms });
     return row && Number(row.token);
   }
 
   async renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
     return await this.#batches.renew.call({ name: lease, owner, ttl_ms }) !== null;
+  }
+
+  async free(leases: readonly string[]): Promise<string[]> {
+    const rows = await this.#query(
+      `SELECT name FROM unnest($2::text[]) AS asked(name) LEFT JOIN preamp.leases AS held USING (name)
+       WHERE held.name IS NULL OR ${IS_FREE}`,
+      [this.#time, leases],
+    );
+    return rows.map(({ name }) => name);
   }
 
   async release(lease: string, owner: string): Promise<void> {
@@ -228,7 +245,7 @@ class PostgresStore implements Store {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#purging);
-    await this.#changes.close();
+    await Promise.all([this.#changes.close(), this.#owners.close()]);
     await this.#pool.end();
   }
 

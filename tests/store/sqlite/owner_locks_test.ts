@@ -10,7 +10,7 @@ const open = (path: string) => openSqliteStore(path, { now: () => 1, monotonic: 
 
 /** Starts a process that has the lease, and calls `test`; ends the process afterwards. */
 async function withOwner(path: string, test: (child: Deno.ChildProcess) => Promise<void>): Promise<void> {
-  const script = new URL("lease_owner.ts", import.meta.url);
+  const script = new URL("../lease_owner.ts", import.meta.url);
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "--no-check", "--allow-read", "--allow-write", "--allow-env", script.href, path, "dead"],
     stdout: "piped",
