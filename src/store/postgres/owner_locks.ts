@@ -2,7 +2,7 @@
  * Locks that show which owners of leases have died. Each process keeps a connection that has an advisory lock
  * with the owner's name; the database releases it when the connection ends, however it ends. A lease of the
  * owner's own, {@link lockLease}, says that it has such a lock: behind a pooler that gives each transaction
- * another connection, and in databases without advisory locks, nobody has one, and leases only expire.
+ * another connection, and in databases without advisory locks, there are none, and leases only expire.
  */
 import { NOW } from "./changes.ts";
 import { createClient, type Row, type Value } from "./database.ts";
@@ -69,7 +69,7 @@ export class OwnerLocks {
     this.#store = store;
   }
 
-  /** Begins to hold a lock for an owner of this process, unless it does. Until then its leases only expire. */
+  /** Begins to hold a lock for an owner of this process, once. Until it has it, its leases only expire. */
   hold(owner: string): void {
     if (!this.#owners.has(owner)) this.#try(owner);
   }
