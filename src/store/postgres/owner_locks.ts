@@ -2,7 +2,7 @@
  * Locks that show which owners of leases have died. Each process keeps a connection that has an advisory lock
  * with the owner's name; the database releases it when the connection ends, however it ends. A lease of the
  * owner's own, {@link lockLease}, says that it has such a lock: behind a pooler that gives each transaction
- * another connection, and in databases without advisory locks, there are none, and leases only expire.
+ * another connection, and in databases without advisory locks, owners have none, and leases only expire.
  */
 import { NOW } from "./changes.ts";
 import { createClient, type Row, type Value } from "./database.ts";
