@@ -474,6 +474,7 @@ const KNOW_CURRENT_FOLDER: Readonly<Record<string, string>> = {
   "src/app/plan_folders.ts": "relative paths of a plan without a file",
   "src/cli/author_files.ts": "folders that the command line names",
   "src/cli/chat/command.ts": "the default of ${WORKSPACE}",
+  "src/cli/chat/shell_command.ts": "where a command of the person's own runs",
   "src/cli/commands/module/bundle.ts": "a file that the command line names",
   "src/cli/commands/module/validate.ts": "paths for display",
   "src/cli/commands/plan/explain.ts": "paths for display",

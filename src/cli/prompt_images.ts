@@ -1,7 +1,7 @@
 /** The pictures of a prompt: those of `--image`, and those that the text names as `@file.png`. */
 import { errorMessage } from "../sdk/errors.ts";
 import { imageBlock, MAX_IMAGE_BYTES } from "../sdk/images.ts";
-import type { Prompt } from "../sdk/types.ts";
+import type { ImageBlock, Prompt } from "../sdk/types.ts";
 import { UsageError } from "./arguments.ts";
 import { locate } from "../settings/paths.ts";
 
@@ -37,7 +37,13 @@ export async function withPictures(
   return [{ type: "text", text }, ...images];
 }
 
-async function readPicture(name: string, cwd: URL) {
+/** Returns whether a name is that of a picture. */
+export function isPictureName(name: string): boolean {
+  return /\.(?:png|jpe?g|gif|webp)$/i.test(name);
+}
+
+/** Resolves to the block of a picture. @throws {UsageError} for a file that is no picture or too large. */
+export async function readPicture(name: string, cwd: URL): Promise<ImageBlock> {
   const refuse = (fact: string, cause?: unknown) =>
     new UsageError(`Cannot send the picture ${JSON.stringify(name)}: ${fact}`, { cause });
   const url = locate(name, cwd);

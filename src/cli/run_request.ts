@@ -7,6 +7,7 @@ import type { RunLimits } from "../sdk/contracts.ts";
 import { adviceFor, type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { readInput } from "../settings/paths.ts";
 import type { Io } from "./terminal/io.ts";
+import { fenced } from "./prompt_files.ts";
 import { withPictures } from "./prompt_images.ts";
 import { modelOf, readNamedPlan, readPlans } from "./plan_files.ts";
 import type { Settings } from "./settings.ts";
@@ -108,10 +109,7 @@ async function readPiped(io: Io, max_bytes: number, otherwise = ""): Promise<str
 
 /** Returns a prompt with the text that was piped in, in a fence that the text cannot close. */
 function withInput(prompt: string, text: string): string {
-  if (text.trim() === "") return prompt;
-  const longest = (text.match(/`{3,}/g) ?? []).reduce((most, { length }) => Math.max(most, length), 2);
-  const fence = "`".repeat(longest + 1);
-  return `${prompt}\n\nStandard input:\n\n${fence}text\n${text.replace(/\r?\n$/, "")}\n${fence}`;
+  return text.trim() === "" ? prompt : `${prompt}\n\nStandard input:\n\n${fenced(text)}`;
 }
 
 function notBlank(prompt: string): string {

@@ -99,9 +99,13 @@ export function timeText(iso: string): string {
 
 /** Returns the command that continues the session of a run. A URL of a store may have a password: `…`. */
 export function continuation(args: Arguments, { session_id }: Pick<Run, "session_id">): string {
-  const places = ["config", "store"].flatMap((name) => {
+  return ["preamp run", ...storeFlags(args), "--session", session_id, '"…"'].join(" ");
+}
+
+/** Returns the flags that name the store of a command. */
+export function storeFlags(args: Arguments): string[] {
+  return ["config", "store"].flatMap((name) => {
     const value = args.value(name);
     return value === undefined ? [] : [`--${name}`, value.includes("://") ? "…" : shellWord(value)];
   });
-  return ["preamp run", ...places, "--session", session_id, '"…"'].join(" ");
 }

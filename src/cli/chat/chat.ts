@@ -3,10 +3,14 @@ import type { Approval, Run, RunRequest } from "../../runs/types.ts";
 import { errorCode, errorMessage, hasCode, type PreampError } from "../../sdk/errors.ts";
 import { TERMINAL } from "../commands.ts";
 import { EXIT, exitOfStatus } from "../errors.ts";
+import type { Prompt } from "../../sdk/types.ts";
+import { UsageError } from "../arguments.ts";
+import { attachedFiles, filesText } from "../prompt_files.ts";
+import { formatValue } from "../terminal/progress_lines.ts";
 import { StopKey } from "../terminal/stop_key.ts";
-import { messageText } from "../terminal/progress_lines.ts";
 import type { ChatOptions, ChatPlan, Conversation } from "./conversation.ts";
 import { type Ask, questionsOf } from "../terminal/questions.ts";
+import { runShellCommand, shellCommandOf } from "./shell_command.ts";
 import { isCommand, runSlashCommand } from "./slash_commands.ts";
 
 /** Characters of a message that name its session. */
@@ -21,6 +25,10 @@ export class Chat implements Conversation {
   last_run: Run | null = null;
   /** Messages that wait for their turn. */
   readonly #waiting: string[];
+  /** What the agent reads with the next message. */
+  #carried: string[] = [];
+  /** Stops the command of the person that runs; null: none does. */
+  #command: AbortController | null = null;
   #current: { id: string | null; stop_key: StopKey; is_stopped: boolean } | null = null;
   /** Times that Ctrl-C was pressed at an empty input line. */
   #interrupts = 0;
@@ -42,12 +50,11 @@ export class Chat implements Conversation {
       view.interrupted();
       this.#interrupt();
     });
+    input.onInterrupt?.(() => this.#interrupt());
     try {
       while (!this.#is_leaving) {
         const waiting = this.#waiting.shift();
-        if (waiting !== undefined) {
-          io.out.write(input.asks ? `${view.style.bold(">")} ${messageText(waiting)}\n` : "");
-        }
+        if (waiting !== undefined && input.asks) view.message(waiting);
         const typed = waiting === undefined ? await input.read() : { text: waiting };
         if (typed === "end") return this.#exitCode();
         if (typed === "interrupt") this.#interruptInput();
@@ -71,9 +78,12 @@ export class Chat implements Conversation {
     const { view } = this.options;
     this.#interrupts = 0;
     try {
-      if (isCommand(text)) await runSlashCommand(text, this);
+      const command = this.options.input.asks ? shellCommandOf(text) : null; // a pipe may hold anything
+      if (command !== null) await this.#runCommand(command);
+      else if (isCommand(text)) await runSlashCommand(text, this);
       else await this.send(text);
     } catch (error) {
+      if (error instanceof UsageError) return view.error(error.message);
       if (errorCode(error) === undefined) throw error; // a bug
       const { details = [] } = error as Partial<PreampError>; // identified by its code
       if (details.length === 0) view.error(errorMessage(error));
@@ -102,14 +112,52 @@ export class Chat implements Conversation {
     return true;
   }
 
-  /** Sends a message and displays its run. */
+  async restart(carried?: string): Promise<void> {
+    const { runtime } = this.options;
+    if (this.session_id !== null && this.plan.plan === undefined) { // it has its own
+      const run_id = await firstRunOf(runtime, this.session_id);
+      if (run_id !== null) {
+        const { id } = await runtime.runs.sessions.fork(TERMINAL, this.session_id, { before_run: run_id });
+        this.session_id = id;
+      }
+    } else this.session_id = null;
+    this.last_run = null;
+    this.#carried = carried === undefined ? [] : [carried];
+  }
+
+  async #runCommand(command: string): Promise<void> {
+    const { view, workspace } = this.options;
+    const { signal } = this.#command = new AbortController();
+    try {
+      const { text } = await runShellCommand(command, { folder: workspace, view, signal });
+      this.#carried.push(text);
+    } catch (error) {
+      view.error(`The command cannot be run: ${errorMessage(error)}`);
+    } finally {
+      this.#command = null;
+    }
+  }
+
+  /** Resolves to a message with the files that it names and what the person has run before. */
+  async #promptOf(text: string): Promise<Prompt> {
+    const { view, workspace, input } = this.options;
+    const files = input.asks ? await attachedFiles(text, workspace) : [];
+    if (files.length > 0) view.note(view.style.dim(`with ${formatValue(filesText(files))}`));
+    const blocks = [
+      ...this.#carried.map((text) => ({ type: "text", text }) as const),
+      ...files.map(({ block }) => block),
+    ];
+    return blocks.length === 0 ? text : [{ type: "text", text }, ...blocks];
+  }
+
   async send(text: string): Promise<void> {
     const { input, runtime, view } = this.options;
+    const prompt = await this.#promptOf(text);
     const current = this.#current = { id: null as string | null, stop_key: new StopKey(), is_stopped: false };
     const { base_url, ...plan } = this.plan;
     const is_new = this.session_id === null;
     const request: RunRequest = {
-      prompt: text,
+      prompt,
       ...plan,
       ...(this.session_id === null ? { metadata: { name: this.options.session_name ?? nameOf(text) } } : {
         session_id: this.session_id,
@@ -130,6 +178,7 @@ export class Chat implements Conversation {
       current.id = handle.id;
       for (const { message } of handle.current().warnings) view.warn(message);
       if (is_new) this.session_id = handle.session_id;
+      this.#carried = [];
       if (current.is_stopped) await runtime.runs.cancel(TERMINAL, handle.id, "immediate");
       unlisten = input.listen((line) => void this.#steer(handle.id, line));
       for await (const entries of runtime.runs.follow(TERMINAL, handle.id, {})) {
@@ -151,23 +200,29 @@ export class Chat implements Conversation {
     return questionsOf({
       io,
       input,
-      output: io.out,
+      output: { write: (text) => view.question(text) },
       style: view.style,
       hold: () => view.hold(),
       leave: () => this.#interrupt(),
+      lasting: this.options.allowed,
       displayed: ({ session_id, tool_call_id }) => view.know(session_id, tool_call_id),
     });
   }
 
   /** Sends a line that was typed while the agent works; one that cannot be read in this run waits. */
   async #steer(run_id: string, line: string): Promise<void> {
-    const { runtime, view } = this.options;
+    const { runtime, view, workspace } = this.options;
     if (line.trim() === "") return;
-    if (isCommand(line)) {
+    if (isCommand(line) || shellCommandOf(line) !== null) {
       this.#waiting.push(line.trim());
       return view.note(view.style.dim("↪ after this answer"));
     }
     try {
+      const files = await attachedFiles(line, workspace);
+      if (files.length > 0) { // a steering message is text only
+        this.#waiting.push(line.trim());
+        return view.note(view.style.dim("↪ after this answer, with its files"));
+      }
       await runtime.runs.steer(TERMINAL, run_id, line.trim());
     } catch (error) {
       if (!hasCode(error, "run_ended") && !hasCode(error, "not_steerable")) {
@@ -180,18 +235,20 @@ export class Chat implements Conversation {
     }
   }
 
-  /** Ctrl-C: stops the answer; pressed again, leaves. */
+  /** Ctrl-C: stops the answer; a running tool first ends, and pressed again is stopped; then leaves. */
   #interrupt(): void {
     const { io, runtime, view } = this.options;
+    if (this.#command) return this.#command.abort();
     const current = this.#current;
     if (current === null || this.#is_leaving) return io.exit(EXIT.interrupted);
     const stop = current.stop_key.press();
-    if (stop === null || current.is_stopped) this.#is_leaving = this.#is_interrupted = true;
     current.is_stopped = true;
     const { style } = view;
-    if (this.#is_leaving) view.note(style.dim("Leaving; press Ctrl-C again to end the process."));
-    else if (stop?.mode === "graceful") {
-      view.note(style.dim("Stopping after this tool; press Ctrl-C again to leave."));
+    if (stop === null) {
+      this.#is_leaving = this.#is_interrupted = true;
+      view.note(style.dim("Leaving; press Ctrl-C again to end the process."));
+    } else if (stop.mode === "graceful") {
+      view.note(style.dim("Stopping after this tool; press Ctrl-C again to stop the tool."));
     }
     if (current.id === null) return; // it is stopped when it exists
     runtime.runs.cancel(TERMINAL, current.id, stop?.mode ?? "immediate").catch((error) =>
@@ -203,6 +260,18 @@ export class Chat implements Conversation {
     if (this.#interrupts++ > 0) this.leave();
     else this.options.view.note(this.options.view.style.dim("Press Ctrl-C again to leave."));
   }
+}
+
+/** Resolves to the id of the first run of a session; null: none is stored. */
+async function firstRunOf({ runs }: ChatOptions["runtime"], session_id: string): Promise<string | null> {
+  let first: string | null = null;
+  let cursor: string | undefined;
+  do { // the newest first
+    const page = await runs.list(TERMINAL, { session_id, ...cursor === undefined ? {} : { cursor } });
+    first = page.data.at(-1)?.id ?? first;
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+  return first;
 }
 
 function nameOf(text: string): string {

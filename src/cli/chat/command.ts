@@ -7,27 +7,33 @@ import { consoleMethods } from "../../sdk/console.ts";
 import type { Found } from "../../sdk/contracts.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
-import { type Arguments, UsageError } from "../arguments.ts";
+import { type Arguments, readArguments, UsageError } from "../arguments.ts";
 import { type Command, TERMINAL } from "../commands.ts";
 import { DocumentFailure } from "../../settings/errors.ts";
 import { EXIT } from "../errors.ts";
 import { sayPlanOnce } from "../folder/said_plans.ts";
 import { filePath } from "../../settings/paths.ts";
+import { attachedFiles, filesText } from "../prompt_files.ts";
 import { MODE_FLAG, MODEL_FLAG, PLAN_FLAG, readPlans } from "../plan_files.ts";
 import { openSettingsStore } from "../../settings/settings.ts";
 import { printIgnored, readSettings, type Settings, withSettings } from "../settings.ts";
 import type { Io } from "../terminal/io.ts";
-import { listText } from "../terminal/format.ts";
+import { listText, shellWord, styleOf } from "../terminal/format.ts";
+import { storeFlags } from "../run_session.ts";
 import { messageText } from "../terminal/progress_lines.ts";
+import { AllowedCalls } from "./allowed.ts";
 import { Chat } from "./chat.ts";
 import type { ChatPlan } from "./conversation.ts";
 import { readCoderPlan } from "./coder_plan.ts";
 import { createDemo, type Demo } from "./demo.ts";
 import { InputHistory } from "./history.ts";
 import { LineInput, type PersonInput } from "../terminal/line_input.ts";
+import { LineView } from "./line_view.ts";
 import { findModel } from "./model_at_hand.ts";
 import { type NamedSession, namedSessions } from "./sessions.ts";
-import { ChatView } from "./view.ts";
+import { showPast } from "./past.ts";
+import { COMMAND_NAMES, type CommandName } from "./slash_commands.ts";
+import type { ChatView } from "./view.ts";
 
 export const command: Command = {
   usage: "chat [flags]",
@@ -41,15 +47,16 @@ export const command: Command = {
       value: "NAME|ID|last",
       help: "continue the conversation of this name, or begin one with it",
     },
+    { name: "plain", help: "write lines and draw no screen, such as for a screen reader" },
     { name: "demo", help: "play a scripted tour: no key, no model, no cost" },
   ], ["workspace", "store"]),
   details: () =>
     `Without a plan the agent is a coder: it reads and searches this folder, and a person allows each change. Without -m it
 runs on the first provider whose key is set, else on a running Ollama.
 
-A line that is typed while the agent works is read before its next step. Ctrl-C stops the answer, twice leaves. A line
-that ends with \\ continues in the next one. /help lists the commands, such as /cost, /model and /sessions. Messages are
-kept in chat_history in $PREAMP_HOME, conversations in the store. Files of this folder that act without being named
+A message that is typed while the agent works is read before its next step. @file sends a file or a picture along,
+!command runs a command of yours. Ctrl-C stops the answer; at an empty line, twice leaves. /help lists the commands, such
+as /model, /undo and /context. Messages are kept in chat_history in $PREAMP_HOME, conversations in the store. Files of this folder that act without being named
 (preamp.yaml, .env, .preamp/sources.yaml) are used once you trust it; see preamp help trust.
 
 In a pipe each line is a message; calls that need an approval are denied, because no one can be asked.
@@ -66,7 +73,8 @@ In a pipe each line is a message; calls that need an approval are denied, becaus
 async function run(args: Arguments, io: Io): Promise<number> {
   const settings = await readSettings(args, io, { sources: true, variables: true });
   printIgnored(settings, io);
-  const view = new ChatView(io);
+  const lines = new LineView(io);
+  let view: ChatView = lines;
   for (const text of settings.warnings) view.warn(text);
   await using demo = args.has("demo") ? await openDemo(args) : null;
   const { store, warning } = demo ? { warning: null } : await openSettingsStore(settings, true);
@@ -95,10 +103,21 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const begun = demo
     ? { plan: { plan: demo.plan }, title: "a scripted tour", is_coder: false }
     : await planOf(args, io, settings, session);
-  if (begun === null) return EXIT.failed;
+  if (begun === null) {
+    if (!await wantsTour(io)) return EXIT.failed;
+    return await run(readArguments(["--demo"], command.flags), io);
+  }
   await checkPlan(begun.plan, args, runtime);
   const found = await foundIn(begun.plan, session?.id ?? null, runtime);
-  const input = await openInput(io, settings, view);
+  await using opened = await openDisplay(io, settings, {
+    is_plain: args.has("plain"),
+    lines,
+    workspace,
+    commands: found.flatMap(({ commands = [] }) => commands)
+      .map(({ name, summary }) => ({ name, description: `skill: ${messageText(summary)}` })),
+  });
+  const { input } = opened;
+  view = opened.view;
   if (input.asks) {
     const folder = filePath(workspace).replace(/(.)\/$/, "$1");
     view.note(`${view.style.bold("Preamp chat")} · ${messageText(begun.title)} · ${messageText(folder)}`);
@@ -107,7 +126,9 @@ async function run(args: Arguments, io: Io): Promise<number> {
   }
   const uses = [...demo ? [] : settings.folder.names, ...found.map(({ label }) => label)].map(messageText);
   if (uses.length > 0) view.wrap(`Of this folder it uses ${listText(uses)}.`);
-  return await new Chat({
+  view.showModel(begun.plan.model ?? begun.title);
+  if (session && input.asks) await showPast(runtime, session.id, view);
+  const chat = new Chat({
     io,
     env: settings.env,
     runtime,
@@ -127,8 +148,28 @@ async function run(args: Arguments, io: Io): Promise<number> {
     },
     promptCommands: async (plan, session_id) =>
       (await foundIn(plan, session_id, runtime)).flatMap(({ commands = [] }) => commands),
+    allowed: await AllowedCalls.open(settings.home, demo ? null : workspace),
+    workspace,
     ...(demo ? { first_messages: [demo.prompt] } : {}),
-  }).run();
+  });
+  const code = await chat.run();
+  await opened[Symbol.asyncDispose]();
+  if (input.asks && !demo && chat.session_id !== null && store) {
+    io.out.write(lines.style.dim(`Return with: ${returnText(args, chat.session_id)}`) + "\n");
+  }
+  return code;
+}
+
+/** Returns the command that continues a conversation. */
+function returnText(args: Arguments, session_id: string): string {
+  const workspace = args.value("workspace");
+  return [
+    "preamp chat",
+    ...workspace === undefined ? [] : ["--workspace", shellWord(workspace)],
+    ...storeFlags(args),
+    "--session",
+    session_id,
+  ].join(" ");
 }
 
 /** Seconds that a person at the terminal has for an answer, unless the settings say otherwise: a day. */
@@ -188,13 +229,26 @@ async function planOf(
       is_coder: true,
     };
   }
-  const looked = found.map((place) => `  ${messageText(place)}\n`).join("");
-  io.err.write(`There is no model to talk to. Looked for:
-${looked}Set one of these variables, start Ollama, or name a model with -m PROVIDER/MODEL.
-See how it works without one: preamp chat --demo
-All commands: preamp help
+  const [first = "", ...others] = found.variables;
+  const { bold } = styleOf(io.err);
+  const more = listText(others.slice(0, 2));
+  const local = found.local.map((sentence) => `; ${messageText(sentence)}`).join("");
+  io.err.write(`There is no model to talk to: no key of a provider is set${local}.
+  ${bold(`export ${first}=…`)}  ${more === "" ? "" : `or ${more}; `}preamp provider list shows all
+  ${bold("ollama pull qwen3:8b")}  a model on this machine, without a key
+  ${bold("preamp chat --demo")}  a tour without either
 `);
   return null;
+}
+
+/** Asks at a terminal whether to play the tour instead. */
+async function wantsTour(io: Io): Promise<boolean> {
+  const input = new LineInput(io, io.err);
+  if (!input.asks) return false;
+  return await input.choose("What now?", [
+    { value: true, label: "Play the tour", letter: "t" },
+    { value: false, label: "Leave", letter: "q" },
+  ]) === true;
 }
 
 /** Resolves to the session to continue, or to the name of the one that begins. */
@@ -257,10 +311,58 @@ async function checkPlan(
   throw new DocumentFailure(args.all("plan").join(" + ") || "the coder's plan", failure);
 }
 
-async function openInput(io: Io, { home }: Settings, view: ChatView): Promise<PersonInput> {
-  const has_keys = io.in.terminal && io.out.terminal && io.env("TERM") !== "dumb";
-  if (!has_keys) return new LineInput(io, io.out);
-  const history = new InputHistory(home && new URL("chat_history", home), (text) => view.warn(text));
-  const [{ TerminalInput }] = await Promise.all([import("./terminal_input.ts"), history.load()]);
-  return new TerminalInput(history, { first: view.style.bold("> "), next: view.style.dim(". ") });
+/** Where a conversation is displayed and typed; closed with it. */
+interface Display extends AsyncDisposable {
+  readonly input: PersonInput;
+  readonly view: ChatView;
+}
+
+/** Resolves to the screen, where the terminal has keys; else to lines. */
+async function openDisplay(
+  io: Io,
+  { home }: Settings,
+  { is_plain, lines, workspace, commands }: {
+    is_plain: boolean;
+    lines: LineView;
+    workspace: URL;
+    /** Commands of skills. */
+    commands: readonly CommandName[];
+  },
+): Promise<Display> {
+  const has_keys = io.in.terminal && io.out.terminal && io.env("TERM") !== "dumb" && !is_plain;
+  const names = io.variables();
+  if (!has_keys || names === null) {
+    return { input: new LineInput(io, io.out), view: lines, [Symbol.asyncDispose]: () => Promise.resolve() };
+  }
+  // the library of the screen reads such variables, and writes the screen to the file that one names
+  for (const name of names) if (name.startsWith("PI_")) Deno.env.delete(name);
+  const history = new InputHistory(home && new URL("chat_history", home), (text) => lines.warn(text));
+  const [{ openScreen }, { ChatScreen }] = await Promise.all([
+    import("./screen/terminal.ts"),
+    import("./screen/chat_screen.ts"),
+    history.load(),
+  ]);
+  const screen = new ChatScreen({
+    tui: openScreen(),
+    style: lines.style,
+    history,
+    commands: [...COMMAND_NAMES, ...commands],
+    folder: filePath(workspace).replace(/\/?$/, "/"),
+    describe: async (text) => filesText(await attachedFiles(text, workspace)),
+    monotonic: () => io.monotonic(),
+  });
+  const crash = () => screen.close(); // before the error is printed
+  for (const event of ["error", "unhandledrejection", "unload"]) globalThis.addEventListener(event, crash);
+  screen.open();
+  return {
+    input: screen,
+    view: screen,
+    [Symbol.asyncDispose]() {
+      for (const event of ["error", "unhandledrejection", "unload"]) {
+        globalThis.removeEventListener(event, crash);
+      }
+      screen.close();
+      return Promise.resolve();
+    },
+  };
 }

@@ -5,6 +5,7 @@ import type { Run, RunRequest } from "../../runs/types.ts";
 import type { FoundCommand } from "../../sdk/contracts.ts";
 import type { Io } from "../terminal/io.ts";
 import type { PersonInput } from "../terminal/line_input.ts";
+import type { AllowedCalls } from "./allowed.ts";
 import type { ChatView } from "./view.ts";
 
 /** The plan of a conversation; `plan` is absent for a continued session, which has its own. */
@@ -20,6 +21,10 @@ export interface ChatOptions {
   readonly runtime: Runtime;
   readonly input: PersonInput;
   readonly view: ChatView;
+  /** Calls that the person has allowed for longer. */
+  readonly allowed: AllowedCalls;
+  /** Folder of `@file`, `!command` and `/export`. */
+  readonly workspace: URL;
   readonly plan: ChatPlan;
   /** Resolves to the plan of a session that begins; to null, after a message, without a model. */
   newPlan(): Promise<ChatPlan | null>;
@@ -46,6 +51,12 @@ export interface Conversation {
   send(text: string): Promise<void>;
   /** Ends the conversation after what is running. */
   leave(): void;
+  /**
+   * Begins a session with the same plan.
+   *
+   * @param carried What the agent reads with the next message. Default: nothing.
+   */
+  restart(carried?: string): Promise<void>;
   /** Continues another session. `plan`: default its own. */
   continueIn(session_id: string, plan?: ChatPlan): void;
   /** Begins a session, and resolves to whether there is a plan for it. */

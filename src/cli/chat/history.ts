@@ -6,7 +6,7 @@ const MAX_LINES = 1_000;
 
 /** A history in a file with one JSON string a line, which only its owner may read. */
 export class InputHistory {
-  /** Newest first. A message of several lines is one line here. */
+  /** Messages, newest first. */
   readonly lines: string[] = [];
   readonly #file: URL | null;
   readonly #warn: (text: string) => void;
@@ -37,7 +37,7 @@ export class InputHistory {
 
   /** Adds a message, unless it is the last one again. */
   async add(message: string): Promise<void> {
-    if (this.lines[0] === oneLine(message)) return;
+    if (this.lines[0] === message) return;
     this.#put(message);
     await this.#write(`${JSON.stringify(message)}\n`, true);
   }
@@ -53,7 +53,7 @@ export class InputHistory {
   }
 
   #put(message: string): void {
-    this.lines.unshift(oneLine(message));
+    this.lines.unshift(message);
     this.lines.length = Math.min(this.lines.length, MAX_LINES);
   }
 
@@ -61,10 +61,6 @@ export class InputHistory {
     this.#is_broken = true;
     this.#warn(`The history of messages is not kept: ${errorMessage(error)}`);
   }
-}
-
-function oneLine(message: string): string {
-  return message.replaceAll(/\s*\n\s*/g, " ");
 }
 
 function parsed(line: string): string | null {

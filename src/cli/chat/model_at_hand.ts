@@ -19,26 +19,34 @@ export interface ModelAtHand {
   readonly reason: string;
 }
 
-/** Resolves to the model at hand; without one, to the places that were looked at, one a line. */
-export async function findModel(env: ProviderDeps["env"]): Promise<ModelAtHand | readonly string[]> {
+/** Where a model was looked for. */
+export interface NoModel {
+  /** Variables of keys that are not set, in the order of `preamp provider list`. */
+  readonly variables: readonly string[];
+  /** Why no local server has a model, one sentence for each. */
+  readonly local: readonly string[];
+}
+
+/** Resolves to the model at hand; without one, to where it was looked for. */
+export async function findModel(env: ProviderDeps["env"]): Promise<ModelAtHand | NoModel> {
   const deps: ProviderDeps = { modules: createModuleTable(), env };
   const providers = await realProviders(deps);
   for (const { provider, set_variable, default_model } of providers) {
     if (set_variable === null || default_model === null) continue;
     return { model: `${provider}/${default_model}`, reason: `${set_variable} is set` };
   }
-  const looked = providers.filter(({ needs_key }) => needs_key)
-    .map(({ provider, variables }) => `${provider}: ${variables.join(" or ")} is not set`);
+  const variables = providers.filter(({ needs_key }) => needs_key).flatMap(({ variables }) => variables);
+  const local: string[] = [];
   for (const { provider } of providers.filter(({ needs_key }) => !needs_key)) {
     try {
       const [first] = await modelsOf(provider, deps);
       if (first !== undefined) return { model: first, reason: `${provider} is running` };
-      looked.push(`${provider}: it is running and has no model; get one with \`ollama pull qwen3:8b\``);
+      local.push(`${provider} is running and has no model; get one with \`ollama pull qwen3:8b\``);
     } catch (error) {
-      looked.push(`${provider}: ${errorMessage(error)}`);
+      local.push(`${provider}: ${errorMessage(error)}`);
     }
   }
-  return looked;
+  return { variables, local };
 }
 
 /** Resolves to the models of every provider whose key is set, and of local servers that answer. */

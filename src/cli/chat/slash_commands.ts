@@ -2,15 +2,18 @@
 import { createModuleTable } from "../../app/module_table.ts";
 import { readModelChoice } from "../../plan/model_choice.ts";
 import { NO_MODE } from "../../plan/modes.ts";
-import type { SessionObject } from "../../runs/types.ts";
+import type { ModelRequest, SessionObject } from "../../runs/types.ts";
 import type { FoundCommand } from "../../sdk/contracts.ts";
-import { PreampError } from "../../sdk/errors.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { didYouMean } from "../../sdk/findings.ts";
 import { TERMINAL } from "../commands.ts";
-import { counted, tableText } from "../terminal/format.ts";
+import { filePath, locate } from "../../settings/paths.ts";
+import { counted, tableText, wrapText } from "../terminal/format.ts";
 import { dollars, formatValue, messageText } from "../terminal/progress_lines.ts";
 import type { Conversation } from "./conversation.ts";
 import { modelsAtHand } from "./model_at_hand.ts";
+import { scopeText } from "./allowed.ts";
+import { pastMarkdown, pastParts, showPast } from "./past.ts";
 import { namedSessions } from "./sessions.ts";
 import { undo } from "./undo.ts";
 
@@ -35,6 +38,23 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
     summary: "run the last answer again on its recorded model calls and tools, and compare",
     run: replay,
   },
+  context: { usage: "/context", summary: "show what fills the model's window", run: showContext },
+  compact: {
+    usage: "/compact",
+    summary: "continue with a summary of the conversation in place of it",
+    run: compact,
+  },
+  clear: { usage: "/clear", summary: "begin a new conversation with the same agent", run: clear },
+  export: {
+    usage: "/export [FILE]",
+    summary: "write the conversation to a file, as Markdown",
+    run: exportTo,
+  },
+  permissions: {
+    usage: "/permissions",
+    summary: "show what is allowed without a question, and take it back",
+    run: permissions,
+  },
   undo: {
     usage: "/undo [N] [conversation]",
     summary: "take files, and if wanted the conversation, back to before an answer",
@@ -42,6 +62,18 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   quit: { usage: "/quit", summary: "leave (also Ctrl-D)", run: (chat) => chat.leave() },
 };
+
+/** A command as it is completed. */
+export interface CommandName {
+  readonly name: string;
+  readonly description: string;
+}
+
+/** The commands by name, for completion. */
+export const COMMAND_NAMES: readonly CommandName[] = Object
+  .entries(
+    COMMANDS,
+  ).map(([name, { summary }]) => ({ name, description: summary }));
 
 /** Returns whether a line is a command: a slash and a word. A path such as `/etc/hosts` is no command. */
 export function isCommand(line: string): boolean {
@@ -74,7 +106,7 @@ const MAX_LISTED = 20;
 const MAX_SUMMARY = 80;
 
 async function help(chat: Conversation): Promise<void> {
-  const { view } = chat.options;
+  const { input, view } = chat.options;
   const of_skills = await promptCommands(chat);
   const rows = Object.values(COMMANDS).map(({ usage, summary }) => [usage, summary]);
   rows.push(
@@ -87,12 +119,22 @@ async function help(chat: Conversation): Promise<void> {
   );
   if (of_skills.length > MAX_LISTED) rows.push(["/…", `${of_skills.length - MAX_LISTED} more skills`]);
   const keys = [
-    ["Enter", "send; while the agent works, a line is read before its next step"],
+    ["@FILE", "send a file or a picture along"],
+    ["!COMMAND", "run a command yourself; the agent reads its output with the next message"],
+    ["Enter", "send; while the agent works, it reads the message before its next step"],
     ["\\ Enter", "continue in the next line; pasted lines stay together"],
-    ["Up, Down", "earlier messages"],
-    ["Ctrl-C", "stop the answer; twice: leave"],
+    ["Tab", "complete a command or a file"],
+    ["Up, Down", "earlier messages; Ctrl-R searches them"],
+    ["Ctrl-O", "show all output of the last tool"],
+    ["Ctrl-C", "stop the answer; at a tool, again: stop the tool; at an empty line, twice: leave"],
   ];
-  view.say(tableText([...rows, ...keys], "  ").trimEnd());
+  const all = [...rows, ...keys] as [string, string][];
+  const width = Math.max(...all.map(([name]) => name.length));
+  const room = input.asks ? Math.max(20, view.columns() - width - 4) : Infinity;
+  const wrapped = all.flatMap(([name, does]) =>
+    wrapText(does, room).map((line, index) => [index === 0 ? name : "", line])
+  );
+  view.say(tableText(wrapped, "  ").trimEnd());
 }
 
 async function cost({ options: { runtime, view }, session_id, last_run }: Conversation): Promise<void> {
@@ -132,6 +174,7 @@ async function model(chat: Conversation, argument: string): Promise<void> {
   }
   readModelChoice(chosen, createModuleTable().ids);
   chat.plan = { ...chat.plan, model: chosen };
+  view.showModel(chosen);
   view.say(`The next answers come from ${formatValue(chosen)}.`);
 }
 
@@ -192,6 +235,7 @@ async function sessions(chat: Conversation, argument: string): Promise<void> {
   if (chosen === null) return;
   if (chosen === "") return await chat.begin() ? view.say("A new conversation.") : undefined;
   chat.continueIn(chosen);
+  if (input.asks) await showPast(runtime, chosen, view);
   view.say(`This is ${formatValue(found.find(({ id }) => id === chosen)?.name)} again.`);
 }
 
@@ -207,4 +251,109 @@ async function replay({ options: { runtime, view }, last_run }: Conversation): P
       ? "The replay is equal: on the recorded answers of models and tools, the agent does the same again."
       : `The replay differs: ${messageText(first_difference?.message)}`,
   );
+}
+
+const SUMMARY_REQUEST =
+  "Call no tool. Summarise this conversation so that someone else can continue it without " +
+  "reading it: what is wanted, what was done and decided, which files and commands matter, what is left to do.";
+
+async function compact(chat: Conversation): Promise<void> {
+  const { view } = chat.options;
+  if (chat.session_id === null) return view.say("There is nothing to summarise yet.");
+  await chat.send(SUMMARY_REQUEST);
+  const { status, output_text = "" } = chat.last_run ?? {};
+  if (status !== "completed" || output_text.trim() === "") {
+    return view.say("The conversation stays as it is: there is no summary.");
+  }
+  await chat.restart(`Summary of the conversation so far:\n\n${output_text}`);
+  view.say("The conversation continues with this summary; /sessions has the whole of it.");
+}
+
+async function clear(chat: Conversation): Promise<void> {
+  await chat.restart();
+  chat.options.view.say("A new conversation; /sessions has the earlier one.");
+}
+
+async function exportTo(
+  { options: { runtime, view, workspace }, session_id }: Conversation,
+  argument: string,
+) {
+  if (session_id === null) return view.say("There is nothing to export yet.");
+  const parts = await pastParts(runtime, session_id);
+  const { metadata: { name } } = await runtime.runs.sessions.get(TERMINAL, session_id);
+  const file = argument === "" ? `conversation-${session_id}.md` : argument;
+  const url = locate(file, workspace);
+  try {
+    const text = pastMarkdown(typeof name === "string" ? name : session_id, parts);
+    await Deno.writeTextFile(url, text, { createNew: true });
+  } catch (error) {
+    const fact = error instanceof Deno.errors.AlreadyExists ? "there is such a file" : errorMessage(error);
+    throw new PreampError("request_invalid", `Cannot write ${JSON.stringify(file)}: ${fact}`);
+  }
+  view.say(`Written: ${messageText(filePath(url))}`);
+}
+
+async function permissions({ options: { allowed, input, view } }: Conversation): Promise<void> {
+  const { rules } = allowed;
+  if (rules.length === 0) {
+    return view.say("Nothing is allowed without a question, beyond what the plan says.");
+  }
+  const rows = rules.map((one) => ({
+    value: one,
+    label: formatValue(one.rule),
+    hint: scopeText(one.scope),
+  }));
+  if (!input.asks) return rows.forEach(({ label, hint }) => view.say(`${label} (${hint})`));
+  const removed = await input.choose<typeof rules[number] | null>(
+    "Allowed without a question: ask again about",
+    [
+      ...rows,
+      { value: null, label: "None of them" },
+    ],
+  );
+  if (removed === null) return;
+  await allowed.remove(removed);
+  view.say(`You are asked again about ${formatValue(removed.rule)}.`);
+}
+
+/** What fills the window, by the role of the messages. */
+const FILLS: Readonly<Record<string, string>> = {
+  system: "instructions",
+  developer: "instructions",
+  user: "your messages",
+  assistant: "answers and calls",
+  tool: "results of tools",
+};
+
+async function showContext(
+  { options: { runtime, view }, session_id, last_run }: Conversation,
+): Promise<void> {
+  const run = last_run ??
+    (session_id === null ? undefined : (await runtime.runs.list(TERMINAL, { session_id, limit: 1 })).data[0]);
+  if (!run) return view.say("Nothing was sent yet.");
+  let last: ModelRequest | undefined;
+  let cursor: number | undefined;
+  do {
+    const page = await runtime.runs.requests(TERMINAL, run.id, cursor === undefined ? {} : { cursor });
+    last = page.data.findLast((request) => request.session_id === run.session_id) ?? last;
+    cursor = page.next_cursor === null ? undefined : Number(page.next_cursor);
+  } while (cursor !== undefined);
+  if (!last) return view.say("The last answer has called no model.");
+  const sums = new Map<string, number>();
+  last.messages.forEach(({ role }, index) => {
+    const name = FILLS[role] ?? role;
+    sums.set(name, (sums.get(name) ?? 0) + (last.tokens.messages[index] ?? 0));
+  });
+  sums.set("descriptions of tools", last.tokens.tools);
+  const { budget } = run.context;
+  const rows = [...sums].filter(([, tokens]) => tokens > 0).sort(([, a], [, b]) => b - a)
+    .map(([name, tokens]) => contextRow(name, tokens, budget));
+  rows.push(contextRow("in all", last.tokens.total, budget));
+  if (budget > 0) rows.push(contextRow("free", Math.max(0, budget - last.tokens.total), budget));
+  view.say(tableText(rows, "  ").trimEnd());
+}
+
+function contextRow(name: string, tokens: number, budget: number): string[] {
+  const share = budget > 0 ? [`${Math.round(100 * tokens / budget)} %`] : [];
+  return [name, `about ${tokens.toLocaleString("en-US")} tokens`, ...share];
 }

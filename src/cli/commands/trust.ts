@@ -67,8 +67,9 @@ async function list(io: Io): Promise<Answer> {
   const data = await decidedFolders(io);
   const line = (label: string, names: readonly string[]) =>
     names.length === 0 ? "" : `  ${label}: ${names.map(escapeUnprintable).join(", ")}\n`;
-  const text = data.map(({ folder, trusted, untrusted }) =>
-    `${escapeUnprintable(folder)}\n${line("trusted", trusted)}${line("ignored", untrusted)}`
+  const text = data.map(({ folder, trusted, untrusted, allowed }) =>
+    `${escapeUnprintable(folder)}\n${line("trusted", trusted)}${line("ignored", untrusted)}` +
+    line("chat asks no more about", allowed)
   );
   return { data: { data }, text: text.join("") };
 }

@@ -135,20 +135,22 @@ export interface DecidedFolder {
   readonly trusted: readonly string[];
   /** Names of the files that are not used: they are new, or not as they were trusted. */
   readonly untrusted: readonly string[];
+  /** Rules of calls that `preamp chat` does not ask about there. */
+  readonly allowed: readonly string[];
 }
 
 /** Resolves to the folders that the person has decided about, sorted. @throws {UsageError} without a home. */
 export async function decidedFolders(io: Io): Promise<DecidedFolder[]> {
   const home = requiredHome(io);
   const records = (await new TrustRecords(home).list()).filter(({ decided_at }) => decided_at !== "");
-  return await Promise.all(records.map(async ({ folder, decided_at }) => {
+  return await Promise.all(records.map(async ({ folder, decided_at, allowed = [] }) => {
     const files = await FolderFiles.open(fileUrl(`${folder}/`), home);
     const trust = await Trust.open(files, home);
     const all = await files.all();
     const [trusted = [], untrusted = []] = [true, false].map((wanted) =>
       all.filter((file) => trust.isTrusted(file) === wanted).map(({ name }) => name)
     );
-    return { folder, decided_at, trusted, untrusted };
+    return { folder, decided_at, trusted, untrusted, allowed };
   }));
 }
 

@@ -21,6 +21,8 @@ export interface TrustRecord {
   readonly refused: Digests;
   /** Plans of the folder that `-p` named → digest of the sentence about them that was printed last. */
   readonly explained: Digests;
+  /** Rules of calls that `preamp chat` does not ask about in this folder; absent: none. */
+  readonly allowed?: readonly string[];
 }
 
 /** The records in the home folder. */
@@ -89,9 +91,10 @@ async function readRecord(url: URL): Promise<TrustRecord | null> {
   try {
     const record: unknown = JSON.parse(await Deno.readTextFile(url));
     if (!isObject(record)) return null;
-    const { folder, decided_at, trusted, refused, explained } = record;
+    const { folder, decided_at, trusted, refused, explained, allowed = [] } = record;
     const is_whole = typeof folder === "string" && typeof decided_at === "string" &&
-      [trusted, refused, explained].every(isDigests);
+      [trusted, refused, explained].every(isDigests) &&
+      Array.isArray(allowed) && allowed.every((rule) => typeof rule === "string");
     return is_whole ? record as unknown as TrustRecord : null; // its fields were checked
   } catch {
     return null;

@@ -129,12 +129,12 @@ export class AnswerWriter implements OpenLine {
   #print(text: string): void {
     if (text === "") return;
     this.#beforeWrite();
-    this.#output.write(this.#output.terminal ? terminalText(text) : text);
+    this.#output.write(this.#output.terminal ? printable(text) : text);
     this.#open = !text.endsWith("\n");
   }
 }
 
 /** Returns text with its control characters escaped, except line ends, tabs and the joiners inside emoji. */
-function terminalText(text: string): string {
+export function printable(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(/[^\n\t\u200c\u200d]+/g, escapeUnprintable);
 }

@@ -1,6 +1,6 @@
 /**
  * What a person types: messages, lines while the agent works, answers to questions. Reads lines from a pipe
- * or a terminal; `src/cli/chat/terminal_input.ts` reads keys.
+ * or a terminal; `src/cli/chat/screen` reads keys.
  */
 import type { Io, Output } from "./io.ts";
 
@@ -24,6 +24,8 @@ export interface PersonInput {
   read(): Promise<Typed>;
   /** Calls `take` for each line that is typed until the returned function is called. */
   listen(take: (line: string) => void): () => void;
+  /** Calls `handler` when Ctrl-C is typed while the agent works, where it is a key and no signal. */
+  onInterrupt?(handler: () => void): void;
   /** Resolves to the value of a choice; null when the person leaves the question, or `signal` aborts. */
   choose<Value>(
     question: string,

@@ -5,7 +5,7 @@ import type { Style } from "./format.ts";
 import type { Io, Output } from "./io.ts";
 import { duration, formatValue } from "./progress_lines.ts";
 import type { Choice, PersonInput } from "./line_input.ts";
-import { inputLines } from "./tool_lines.ts";
+import { diffLine, inputLines } from "./tool_lines.ts";
 
 /** Milliseconds. A faster answer was typed before the question was displayed, and is ignored. */
 const TYPED_AHEAD_MS = 250;
@@ -17,7 +17,22 @@ const SHOWN_BELOW_MS = 3_600_000;
 const PLAIN: ReadonlySet<string> = new Set(["allow", "allow once", "deny"]);
 
 /** What a person may answer. */
-type Answer = "once" | "run" | "deny" | { readonly option: string };
+type Answer = "once" | "run" | "deny" | { readonly option: string } | {
+  readonly rule: string;
+  readonly scope: "conversation" | "folder";
+};
+
+/** Calls that are allowed for longer than one answer. */
+export interface LastingAnswers {
+  /** Whether rules of the folder can be kept. */
+  readonly keeps_folder: boolean;
+  /** Returns the rules that allow what an approval asks; undefined: none does. */
+  allowedBy(approval: Approval): string | undefined;
+  /** Returns a rule that would allow such calls; null: none can say it. */
+  proposes(approval: Approval): string | null;
+  /** Adds a rule. */
+  add(rule: string, scope: "conversation" | "folder"): Promise<void>;
+}
 
 /** Decides approvals; see {@link CreateOptions}. */
 export type Ask = NonNullable<CreateOptions["ask"]>;
@@ -27,7 +42,7 @@ export interface QuestionsDeps {
   readonly io: Pick<Io, "monotonic">;
   readonly input: PersonInput;
   /** Where questions are displayed. */
-  readonly output: Output;
+  readonly output: Pick<Output, "write">;
   readonly style: Style;
   /** Keeps all other text back until the returned function is called. */
   hold(): () => void;
@@ -35,6 +50,8 @@ export interface QuestionsDeps {
   leave?(): void;
   /** Called with an approval whose call is displayed whole. */
   displayed?(approval: Approval): void;
+  /** Calls that are allowed for longer. Default: none can be. */
+  readonly lasting?: LastingAnswers;
   /** Returns milliseconds since the epoch. Default: the system's clock. */
   now?(): number;
 }
@@ -51,6 +68,8 @@ export function questionsOf(deps: QuestionsDeps): Ask {
     const answer = previous.then(async () => {
       if (signal.aborted) return null;
       if (allowed.has(kindOf(approval))) return { decision: "allow", reason: "allowed for this run" };
+      const rule = deps.lasting?.allowedBy(approval);
+      if (rule !== undefined) return { decision: "allow", reason: `allowed by ${rule}` };
       const decision = await askOne(approval, signal, deps);
       if (decision === "run") allowed.add(kindOf(approval));
       return decision === "run" ? { decision: "allow" } : decision;
@@ -72,13 +91,13 @@ function kindOf({ tool_name, action, hook_name, args_hash, tool_input }: Approva
 async function askOne(
   approval: Approval,
   signal: AbortSignal,
-  { io, input, output, style, hold, leave, displayed, now = Date.now }: QuestionsDeps,
+  { io, input, output, style, hold, leave, displayed, lasting, now = Date.now }: QuestionsDeps,
 ): Promise<{ decision: string; reason?: string } | "run" | null> {
   const release = hold();
   try {
     displayed?.(approval);
     output.write(questionText(approval, style, now()));
-    const choices = choicesOf(approval);
+    const choices = choicesOf(approval, lasting);
     while (true) {
       const since = io.monotonic();
       const answer = await input.choose(approval.limit ? "Go further?" : "Allow it?", choices, signal);
@@ -93,7 +112,11 @@ async function askOne(
       }
       if (answer === "run") return "run";
       if (answer === "once") return { decision: "allow" };
-      if (answer !== "deny") return { decision: answer.option };
+      if (answer !== "deny" && "option" in answer) return { decision: answer.option };
+      if (answer !== "deny") {
+        await lasting?.add(answer.rule, answer.scope);
+        return { decision: "allow", reason: `allowed by ${answer.rule}` };
+      }
       if (approval.limit) return { decision: "deny" };
       const reason = await input.line("Why not? The agent reads it (Enter: no reason)", signal);
       if (signal.aborted) return null;
@@ -104,7 +127,7 @@ async function askOne(
   }
 }
 
-function choicesOf(approval: Approval): Choice<Answer>[] {
+function choicesOf(approval: Approval, lasting: LastingAnswers | undefined): Choice<Answer>[] {
   const { tool_name, tool_input, limit } = approval;
   if (limit) {
     return [
@@ -120,10 +143,26 @@ function choicesOf(approval: Approval): Choice<Answer>[] {
   const offered = approval.options
     .map((option) => typeof option === "string" ? option : option.label)
     .filter((label) => !PLAIN.has(label.toLowerCase()));
+  const rule = lasting?.proposes(approval) ?? null;
+  const calls = rule === null ? "" : formatValue(rule.slice(rule.indexOf(":") + 1));
   return [
     { value: "once", label: "Allow once", letter: "y" },
-    { value: "run", label: `Allow ${kind} until this answer ends` },
+    { value: "run", label: `Allow ${kind} until this answer ends`, letter: "r" },
+    ...rule === null || offered.length > 0 ? [] : [
+      {
+        value: { rule, scope: "conversation" },
+        label: `Allow ${calls} until you leave`,
+        letter: "s",
+      } as const,
+    ],
     ...offered.map((option) => ({ value: { option }, label: formatValue(option) })),
+    ...rule === null || !lasting?.keeps_folder ? [] : [
+      {
+        value: { rule, scope: "folder" },
+        label: `Always allow ${calls} in this folder`,
+        letter: "f",
+      } as const,
+    ],
     { value: "deny", label: "Deny, with a reason", letter: "n" },
   ];
 }
@@ -144,6 +183,23 @@ function questionText(approval: Approval, style: Style, now: number): string {
       } if unanswered`,
     ]),
   ];
-  const lines = inputLines(tool_input, style).map((line) => `  ${line}\n`);
+  const lines = (changeLines(approval, style) ?? inputLines(tool_input, style)).map((line) => `  ${line}\n`);
   return `${style.yellow("?")} ${style.bold(question)} ${style.dim(facts.join(", "))}\n${lines.join("")}`;
+}
+
+/** Characters of a preview from which on it may be cut. */
+const WHOLE_PREVIEW_CHARS = 20_000;
+
+/** Returns the change of one file as its tool previews it; null: what the input says must be shown. */
+function changeLines({ tool_input, preview = "" }: Approval, style: Style): string[] | null {
+  const paths = ["path", "file_path"].flatMap((name) => {
+    const path = tool_input?.[name];
+    return typeof path === "string" ? [path] : [];
+  });
+  const at = preview.search(/^@@ /m);
+  if (paths.length !== 1 || at < 0 || preview.length >= WHOLE_PREVIEW_CHARS) return null;
+  const diff = preview.slice(at).trimEnd().split("\n");
+  if (diff.some((line) => !/^[ +\-@\\]/.test(line))) return null; // more than one file
+  const printed = (line: string) => escapeUnprintable(line.replaceAll("\t", "  "));
+  return [printed(paths[0]!), ...diff.map((line) => diffLine(printed(line), style))];
 }

@@ -1,8 +1,9 @@
 /** Formats tool calls for a person: the line of a call, its arguments, its result with its diff. */
+import type { Entry } from "../../kernel/host.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import { cutToWidth, type Style } from "./format.ts";
-import { formatValue, messageText } from "./progress_lines.ts";
+import { formatValue } from "./progress_lines.ts";
 
 /** Lines of a result that are shown, and of one with a diff. */
 const MAX_LINES = 8;
@@ -35,6 +36,37 @@ export function callLine({ data, style, columns }: Shown): string {
     .trimEnd();
 }
 
+/** Returns a call as its tool and what it is about, both on one line. */
+export function callTitle(data: JsonObject): { name: string; subject: string } {
+  return { name: formatValue(data.tool_name), subject: subjectOf(data) };
+}
+
+/** What a call has answered: its text, the change that it made, and whether it failed. */
+export interface AnsweredCall {
+  readonly text: string;
+  readonly diff: string | null;
+  readonly failed: boolean;
+}
+
+/** Returns what a call has answered, of its `tool:post` or `tool:error`; nothing is escaped. */
+export function resultText({ event, data }: Pick<Entry, "event" | "data">): AnsweredCall {
+  if (event === "tool:error") {
+    const { error } = data;
+    const message = isObject(error) ? error.msg ?? error.message : error;
+    return { text: String(message ?? "no reason was given"), diff: null, failed: true };
+  }
+  const { output, error, success } = isObject(data.result) ? data.result : {} as JsonObject;
+  const said = textOf(output);
+  if (success === false) {
+    const message = isObject(error) ? String(error.message ?? error.msg ?? "") : "";
+    const text = said.includes(message) ? said : said === "" ? message : `${said.trimEnd()}\n${message}`;
+    return { text, diff: null, failed: true };
+  }
+  const at = said.indexOf("\n@@ ");
+  if (at < 0) return { text: said, diff: null, failed: false };
+  return { text: said.slice(0, at), diff: said.slice(at + 1), failed: false };
+}
+
 /** Returns what a call is about, on one line: its path, its command or its arguments. */
 function subjectOf({ tool_input: input }: JsonObject): string {
   if (!isObject(input)) return "";
@@ -44,30 +76,17 @@ function subjectOf({ tool_input: input }: JsonObject): string {
 }
 
 /**
- * Returns the lines of a result. `is_known`: the person has seen the change in the question about it.
+ * Returns the lines of a result, or of a failure. `is_known`: the person has seen the change in the question
+ * about it.
  */
-export function resultLines({ data, style, columns }: Shown, is_known: boolean): string[] {
-  const result = isObject(data.result) ? data.result : {};
-  const { output, error } = result;
-  if (result.success === false) {
-    const said = textOf(output);
-    const message = isObject(error) ? String(error.message ?? error.msg ?? "") : "";
-    const lines = [said, ...(said.includes(message) ? [] : [message])];
-    return lines.flatMap((text) => textLines(text, columns, MAX_LINES)).map(style.red);
-  }
-  const text = textOf(output);
-  const diff_at = text.indexOf("\n@@ ");
-  if (diff_at < 0) return textLines(text, columns, MAX_LINES).map(style.dim);
-  const head = textLines(text.slice(0, diff_at), columns, MAX_LINES).map(style.dim);
-  if (is_known) return head;
-  return [...head, ...diffLines(textLines(text.slice(diff_at + 1), columns, MAX_DIFF_LINES), style)];
-}
-
-/** Returns the lines of a failure that the tool did not report itself. */
-export function errorLines({ data, style, columns }: Shown): string[] {
-  const { error } = data;
-  const message = isObject(error) ? error.msg ?? error.message : error;
-  return textLines(messageText(message ?? "no reason was given"), columns, MAX_LINES).map(style.red);
+export function resultLines(
+  { event, data, style, columns }: Shown & Pick<Entry, "event">,
+  is_known: boolean,
+): string[] {
+  const { text, diff, failed } = resultText({ event, data });
+  const lines = textLines(text, columns, MAX_LINES).map(failed ? style.red : style.dim);
+  if (diff === null || is_known) return lines;
+  return [...lines, ...textLines(diff, columns, MAX_DIFF_LINES).map((line) => diffLine(line, style))];
 }
 
 function textOf(output: unknown): string {
@@ -87,12 +106,11 @@ function textLines(text: string, columns: number, max: number): string[] {
   return left === 0 ? shown : [...shown, `… ${left} more lines`];
 }
 
-function diffLines(lines: readonly string[], { cyan, dim, green, red }: Style): string[] {
-  return lines.map((line) => {
-    if (line.startsWith("+")) return green(line);
-    if (line.startsWith("-")) return red(line);
-    return line.startsWith("@@") ? cyan(line) : dim(line);
-  });
+/** Returns a line of a change in its colour. */
+export function diffLine(line: string, { cyan, dim, green, red }: Style): string {
+  if (line.startsWith("+")) return green(line);
+  if (line.startsWith("-")) return red(line);
+  return line.startsWith("@@") ? cyan(line) : dim(line);
 }
 
 /** Returns all that a call would do, never shortened: a person must see what they allow. */
@@ -113,7 +131,7 @@ export function inputLines(input: JsonObject | null, style: Style): string[] {
   const all = (text: string) => text.replace(/\n$/, "").split("\n").map(printable);
   add("command", command, (text) => all(text).map((line, index) => `${index === 0 ? "$" : " "} ${line}`));
   add("content", content, (text) => all(text).map((line) => style.green(`+${line}`)));
-  add("patch", patch, (text) => diffLines(all(text), style));
+  add("patch", patch, (text) => all(text).map((line) => diffLine(line, style)));
   for (
     const edit of [...(Array.isArray(edits) ? edits : edits === undefined ? [] : [edits]), {
       old_string,

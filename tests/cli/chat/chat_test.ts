@@ -1,16 +1,16 @@
 /** The parts of `preamp chat` that need no terminal. */
-import { InputHistory } from "../../src/cli/chat/history.ts";
-import { LineInput } from "../../src/cli/terminal/line_input.ts";
-import { HeldOutput, MarkdownOutput } from "../../src/cli/chat/output.ts";
-import { isCommand } from "../../src/cli/chat/slash_commands.ts";
-import { errorLines, inputLines, resultLines } from "../../src/cli/terminal/tool_lines.ts";
-import { StopKey } from "../../src/cli/terminal/stop_key.ts";
-import { styleOf } from "../../src/cli/terminal/format.ts";
-import type { Output } from "../../src/cli/terminal/io.ts";
-import type { Entry } from "../../src/kernel/host.ts";
-import { assertEquals } from "../assert.ts";
-import { temporaryFolder } from "../support/folder.ts";
-import { fakeIo } from "../support/io.ts";
+import { InputHistory } from "../../../src/cli/chat/history.ts";
+import { LineInput } from "../../../src/cli/terminal/line_input.ts";
+import { HeldOutput, MarkdownOutput } from "../../../src/cli/chat/output.ts";
+import { isCommand } from "../../../src/cli/chat/slash_commands.ts";
+import { inputLines, resultLines } from "../../../src/cli/terminal/tool_lines.ts";
+import { StopKey } from "../../../src/cli/terminal/stop_key.ts";
+import { styleOf } from "../../../src/cli/terminal/format.ts";
+import type { Output } from "../../../src/cli/terminal/io.ts";
+import type { Entry } from "../../../src/kernel/host.ts";
+import { assertEquals } from "../../assert.ts";
+import { temporaryFolder } from "../../support/folder.ts";
+import { fakeIo } from "../../support/io.ts";
 
 const PLAIN = styleOf({ color: false });
 
@@ -117,7 +117,7 @@ Deno.test("InputHistory keeps messages for their owner, newest first, without re
   await Deno.writeTextFile(file, "not JSON\n{}\n", { append: true });
   const later = new InputHistory(file, (text) => warnings.push(text));
   await later.load();
-  assertEquals([later.lines, warnings], [["two lines", "one"], []]);
+  assertEquals([later.lines, warnings], [["two\n  lines", "one"], []]);
   if (Deno.build.os !== "windows") assertEquals((await Deno.stat(file)).mode! & 0o777, 0o600);
 });
 
@@ -178,7 +178,7 @@ Deno.test("inputLines() shows all that a call would do", () => {
 
 Deno.test("resultLines() shortens a result, shows a diff unless it is known, and a failure once", () => {
   const lines = (result: unknown, is_known = false) =>
-    resultLines({ data: { result }, style: PLAIN, columns: 20 }, is_known);
+    resultLines({ event: "tool:post", data: { result }, style: PLAIN, columns: 20 }, is_known);
   assertEquals(lines({ success: true, output: "x".repeat(50) }), [`${"x".repeat(15)}…`]);
   assertEquals(lines({ success: true, output: "1\n".repeat(12) }).at(-1), "… 4 more lines");
   assertEquals(lines({ success: true, output: "1\n".repeat(9) }).length, 9);
@@ -190,7 +190,8 @@ Deno.test("resultLines() shortens a result, shows a diff unless it is known, and
   const failed = { success: false, output: "no such file", error: { message: "no such file" } };
   assertEquals(lines(failed), ["no such file"]);
   assertEquals(lines({ success: false, output: "out", error: { message: "exit 1" } }), ["out", "exit 1"]);
-  assertEquals(errorLines({ data: { error: { msg: "it broke" } }, style: PLAIN, columns: 80 }), ["it broke"]);
+  const thrown = { event: "tool:error", data: { error: { msg: "it broke" } }, style: PLAIN, columns: 80 };
+  assertEquals(resultLines(thrown, false), ["it broke"]);
 });
 
 Deno.test("StopKey stops a question and an answer at once, and a tool after its end, then at once", () => {

@@ -1,0 +1,628 @@
+/**
+ * The screen of a conversation, on the main screen of the terminal: the conversation above, which never
+ * changes once it is complete and scrolls away as other text does; calls that run, questions, the input line
+ * and a status line below it.
+ */
+import {
+  type Component,
+  Container,
+  Editor,
+  type Focusable,
+  isKeyRelease,
+  matchesKey,
+  Spacer,
+  Text,
+  truncateToWidth,
+  type TuiMainScreen,
+} from "@earendil-works/pi-tui";
+import type { Entry } from "../../../kernel/host.ts";
+import type { Run } from "../../../runs/types.ts";
+import { errorMessage } from "../../../sdk/errors.ts";
+import { sumCostUsd } from "../../../sdk/money.ts";
+import { AnswerWriter, printable } from "../../terminal/answer_writer.ts";
+import type { Style } from "../../terminal/format.ts";
+import type { Choice, PersonInput, Typed } from "../../terminal/line_input.ts";
+import { callKey, dollars, formatValue, messageText, ProgressLines } from "../../terminal/progress_lines.ts";
+import type { InputHistory } from "../history.ts";
+import { type CommandName, isCommand } from "../slash_commands.ts";
+import { ChatView } from "../view.ts";
+import { Answer } from "./answer.ts";
+import { Completion } from "./completion.ts";
+import { FilteredList, LineQuestion, MOST_CHOICES, Question, REST_MS } from "./question.ts";
+import { editorTheme, markdownTheme } from "./style.ts";
+import { ToolCard } from "./tool_card.ts";
+
+/** Parts of the conversation that are drawn again in another width; older ones are in the scrollback only. */
+const MOST_PARTS = 200;
+/** Rows that the lower part of the screen may need; the rest of the window is for an answer that grows. */
+const LOWER_ROWS = 12;
+/** Lines of a message that are shown; the history and the model have all. */
+const MESSAGE_LINES = 20;
+/** Messages that wait and are shown above the input line. */
+const WAITING_LINES = 3;
+const FRAMES = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"], FRAME_MS = 80;
+/** Milliseconds without a key after which the files of a message are looked at. */
+const DESCRIBE_MS = 150;
+const BELL = "\x07";
+
+/** Options of a screen. */
+export interface ChatScreenOptions {
+  readonly tui: TuiMainScreen;
+  readonly style: Style;
+  readonly history: InputHistory;
+  readonly commands: readonly CommandName[];
+  /** Path of the folder of `@file`, ending in a slash. */
+  readonly folder: string;
+  /** Resolves to the size of what goes along with a message that is typed; empty: nothing does. */
+  describe(text: string): Promise<string>;
+  monotonic(): number;
+}
+
+/** The conversation, its input line and its questions. */
+export class ChatScreen extends ChatView implements PersonInput {
+  readonly asks = true;
+  readonly style: Style;
+  readonly #tui: TuiMainScreen;
+  readonly #history: InputHistory;
+  readonly #monotonic: () => number;
+  readonly #conversation = new Container();
+  readonly #calls: RunningCalls;
+  readonly #lower = new Container();
+  readonly #editor: Editor;
+  readonly #status: StatusLine;
+  readonly #lines: ProgressLines;
+  #writer: AnswerWriter;
+  /** The answer that grows; null: the next text begins one. */
+  #answer: Answer | null = null;
+  /** The call that ended last. */
+  #last_call: ToolCard | null = null;
+  /** Whether the last part is a line that a further line joins. */
+  #ends_in_note = false;
+  /** Messages that nothing has taken. */
+  readonly #typed: string[] = [];
+  /** Messages that the agent has not read. */
+  #unread: string[] = [];
+  #reader: ((typed: Typed) => void) | null = null;
+  #take: ((line: string) => void) | null = null;
+  /** Leaves the open question; null: none is open. */
+  #leaveQuestion: (() => void) | null = null;
+  #interrupt: () => void = () => {};
+  #has_ended = false;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #describing: ReturnType<typeof setTimeout> | undefined;
+  #resting: ReturnType<typeof setTimeout> | undefined;
+  #cost_usd: string | null = null;
+
+  constructor({ tui, style, history, commands, folder, describe, monotonic }: ChatScreenOptions) {
+    super();
+    this.style = style;
+    this.#tui = tui;
+    this.#history = history;
+    this.#monotonic = monotonic;
+    this.#calls = new RunningCalls(() => Math.max(3, tui.terminal.rows - LOWER_ROWS));
+    this.#status = new StatusLine(style, monotonic);
+    this.#lines = new ProgressLines(style, { answer_is_seen: true });
+    this.#writer = this.#newWriter();
+    this.#editor = new Editor(tui, editorTheme(style), { autocompleteMaxVisible: 8 });
+    this.#editor.setAutocompleteProvider(new Completion(commands, folder));
+    this.#editor.onSubmit = (text) => this.#submit(text);
+    this.#editor.onChange = (text) => this.#describeSoon(text, describe);
+    for (const message of history.lines.toReversed()) this.#editor.addToHistory(message);
+    this.#lower.addChild(this.#editor);
+    for (const part of [this.#conversation, this.#calls, this.#lower, this.#status]) tui.addChild(part);
+    tui.setFocus(this.#editor);
+    tui.addInputListener((data) => this.#key(data) ? { consume: true } : undefined);
+  }
+
+  /** Draws the screen until it is closed. */
+  open(): void {
+    this.#tui.start();
+  }
+
+  /** Leaves the conversation on the terminal, and nothing else. */
+  close(): void {
+    if (this.#has_ended) return;
+    this.#stopSpinner();
+    clearTimeout(this.#describing);
+    clearTimeout(this.#resting);
+    this.#has_ended = true;
+    this.#endAnswer();
+    this.#tui.children = [this.#conversation];
+    this.#tui.renderNow();
+    this.#tui.stop();
+  }
+
+  columns(): number {
+    return this.#tui.terminal.columns;
+  }
+
+  // --- what is displayed
+
+  #add(part: Component, is_note = false): void {
+    this.#endAnswer();
+    const { children } = this.#conversation;
+    if (children.length > 0 && !(is_note && this.#ends_in_note)) this.#conversation.addChild(new Spacer(1));
+    this.#ends_in_note = is_note;
+    this.#conversation.addChild(part);
+    this.#tui.requestRender();
+  }
+
+  note(text: string): void {
+    this.#add(new Text(text, 0, 0), true);
+  }
+
+  say(text: string): void {
+    this.#add(new Text(text, 0, 0), true);
+  }
+
+  message(text: string): void {
+    this.#add(this.#messagePart(text, ">"));
+    this.#unread = this.#unread.filter((waiting) => waiting !== text);
+    this.#showUnread();
+    if (!isCommand(text)) this.#startSpinner();
+  }
+
+  #messagePart(text: string, mark: string): Component {
+    const { bold, cyan, dim } = this.style;
+    const lines = printable(text).split("\n");
+    const left = lines.length - MESSAGE_LINES;
+    const shown = left > 1 ? [...lines.slice(0, MESSAGE_LINES), dim(`… ${left} more lines`)] : lines;
+    return new Text(`${bold(cyan(mark))} ${shown.map(bold).join("\n")}`, 0, 0);
+  }
+
+  interrupted(): void {}
+
+  hold(): () => void {
+    return () => {};
+  }
+
+  question(text: string): void {
+    this.#add(new Text(text.trimEnd(), 0, 0));
+  }
+
+  entry(entry: Entry): void {
+    this.#writer.take(entry);
+    if (entry.parent_id === undefined && this.#showOwn(entry)) return this.#tui.requestRender();
+    for (const line of this.#lines.of(entry)) this.note(line);
+  }
+
+  /** Displays an entry of the run's own session. Returns false for one that is a line of progress. */
+  #showOwn(entry: Entry): boolean {
+    const { event, data, verdict } = entry;
+    const key = callKey(entry);
+    switch (event) {
+      case "provider:request":
+        this.#status.doing(`waiting for ${formatValue(data.provider)}`);
+        return false;
+      case "content_block:start":
+        this.#status.doing(data.block_type === "thinking" ? "thinking" : "writing");
+        return false;
+      case "tool:pre":
+        if (verdict?.action === "deny") return false;
+        this.#calls.set(key, new ToolCard(entry, this.style, this.#monotonic));
+        this.#status.doing(formatValue(data.tool_name));
+        return true;
+      case "tool:output":
+        if (typeof data.text === "string") this.#calls.get(key)?.add(data.text);
+        return true;
+      case "user:notification": {
+        const card = this.#calls.get(key);
+        card?.add(`${messageText(data.message)}\n`);
+        return card !== undefined;
+      }
+      case "approval:required":
+        this.#calls.get(key)?.wait();
+        this.#status.doing("waiting for you");
+        return true;
+      case "approval:granted":
+        this.#calls.get(key)?.start();
+        this.#status.doing(formatValue(data.tool_name));
+        return data.decided_by === "terminal"; // the person knows
+      case "approval:denied": {
+        const reason = typeof data.reason === "string" ? `denied: ${data.reason}` : "denied";
+        this.#endCall(key, entry, (card) => card.deny(reason));
+        return true;
+      }
+      case "tool:post":
+      case "tool:error":
+        this.#endCall(key, entry, (card) => card.end(entry, this.isKnown(key)));
+        this.#status.doing("working");
+        return true;
+      case "orchestrator:steering_injected": {
+        const text = String(data.content);
+        this.#unread = this.#unread.filter((waiting) => waiting !== text);
+        this.#showUnread();
+        this.#add(this.#messagePart(text, "↪"));
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  #endCall(key: string, entry: Entry, end: (card: ToolCard) => void): void {
+    const card = this.#calls.take(key);
+    if (!card && entry.data.tool_name === null) return this.note(this.style.red("denied"));
+    const ended = this.#last_call = card ?? new ToolCard(entry, this.style, this.#monotonic);
+    end(ended);
+    this.#add(ended);
+  }
+
+  end(run: Run): void {
+    const is_answered = run.status === "completed" || run.status === "incomplete";
+    this.#writer.finish(is_answered && run.output_text !== "" ? run.output_text : null);
+    this.#writer = this.#newWriter();
+    this.#endAnswer();
+    for (const card of this.#calls.takeAll()) this.#add(card);
+    this.endLines(run).forEach((line) => this.note(line));
+    if (run.usage.cost_usd !== null) this.#cost_usd = sumCostUsd([this.#cost_usd, run.usage.cost_usd]);
+    const { tokens, budget } = run.context;
+    this.#status.set({
+      context: budget > 0 ? `context ${Math.min(100, Math.round(100 * tokens / budget))} %` : "",
+      cost: this.#cost_usd === null ? "" : dollars(this.#cost_usd),
+    });
+    this.#forgetOldest();
+  }
+
+  shellCommand(command: string): { add(text: string): void; end(code: number): void } {
+    const data = { tool_name: "!", tool_input: { command } };
+    const card = new ToolCard({ data }, this.style, this.#monotonic);
+    this.#calls.set("!", card);
+    return {
+      add: (text) => {
+        card.add(text);
+        this.#tui.requestRender();
+      },
+      end: (code) => {
+        card.exit(code);
+        this.#calls.take("!");
+        this.#last_call = card;
+        this.#add(card);
+      },
+    };
+  }
+
+  showModel(name: string): void {
+    this.#status.set({ model: printable(name) });
+    this.#tui.requestRender();
+  }
+
+  pastMessage(text: string): void {
+    this.#add(this.#messagePart(text, ">"));
+  }
+
+  pastAnswer(text: string): void {
+    const answer = new Answer(markdownTheme(this.style));
+    answer.add(printable(text));
+    answer.end();
+    this.#add(answer);
+  }
+
+  #newWriter(): AnswerWriter {
+    return new AnswerWriter({
+      terminal: true,
+      color: false,
+      columns: () => this.columns(),
+      write: (text) => this.#write(text),
+    });
+  }
+
+  /** Adds printable text to the answer. */
+  #write(text: string): void {
+    if (this.#answer === null) {
+      if (text.trim() === "") return;
+      const mostLines = () => Math.max(3, this.#tui.terminal.rows - LOWER_ROWS);
+      const answer = new Answer(markdownTheme(this.style), mostLines);
+      this.#add(answer);
+      this.#answer = answer;
+    }
+    this.#answer.add(text);
+    this.#tui.requestRender();
+  }
+
+  #endAnswer(): void {
+    this.#answer?.end();
+    this.#answer = null;
+  }
+
+  /** Forgets the oldest parts, as long as more than a window is left: they are in the scrollback. */
+  #forgetOldest(): void {
+    const { children } = this.#conversation;
+    if (children.length <= MOST_PARTS) return;
+    const { columns, rows } = this.#tui.terminal;
+    let lines = this.#conversation.render(columns).length;
+    const before = children.length;
+    while (children.length > MOST_PARTS / 2) {
+      lines -= children[0]!.render(columns).length; // there are more
+      if (lines < 2 * rows) break;
+      children.shift();
+    }
+    if (children.length < before) this.#tui.renderNow(true);
+  }
+
+  // --- what is typed
+
+  #submit(text: string): void {
+    if (text.trim() === "") return;
+    this.#editor.addToHistory(text);
+    void this.#history.add(text);
+    if (this.#reader) return this.#deliver(this.#reader, text);
+    if (this.#take) {
+      this.#unread.push(text);
+      this.#showUnread();
+      return this.#take(text);
+    }
+    this.#typed.push(text);
+  }
+
+  /** Says in the status line what goes along with the message, before it is sent. */
+  #describeSoon(text: string, describe: ChatScreenOptions["describe"]): void {
+    clearTimeout(this.#describing);
+    if (!text.includes("@")) return this.#status.set({ attached: "" });
+    this.#describing = setTimeout(async () => {
+      const attached = await describe(text).catch((error) => errorMessage(error));
+      if (this.#editor.getText() !== text) return;
+      this.#status.set({ attached: printable(attached) });
+      this.#tui.requestRender();
+    }, DESCRIBE_MS);
+  }
+
+  #deliver(reader: (typed: Typed) => void, text: string): void {
+    this.#reader = null;
+    this.message(text);
+    reader({ text });
+  }
+
+  #showUnread(): void {
+    const { dim } = this.style;
+    const shown = this.#unread.slice(-WAITING_LINES).map((text) =>
+      new CutLine(dim(`↪ ${printable(text).replaceAll("\n", " ⏎ ")}`))
+    );
+    const others = this.#lower.children.filter((part) => !(part instanceof CutLine));
+    this.#lower.children = [...shown, ...others];
+    this.#tui.requestRender();
+  }
+
+  read(): Promise<Typed> {
+    this.#stopSpinner();
+    if (this.#has_ended) return Promise.resolve("end");
+    this.#unread = [];
+    this.#showUnread();
+    return new Promise((resolve) => {
+      const typed = this.#typed.shift();
+      if (typed === undefined) this.#reader = resolve;
+      else this.#deliver(resolve, typed);
+    });
+  }
+
+  listen(take: (line: string) => void): () => void {
+    this.#take = take;
+    for (const text of this.#typed.splice(0)) {
+      this.#unread.push(text);
+      take(text);
+    }
+    this.#showUnread();
+    return () => this.#take = null;
+  }
+
+  onInterrupt(handler: () => void): void {
+    this.#interrupt = handler;
+  }
+
+  #key(data: string): boolean {
+    if (isKeyRelease(data)) return false;
+    if (matchesKey(data, "ctrl+c")) {
+      if (this.#leaveQuestion) this.#leaveQuestion();
+      else if (!this.#reader) this.#interrupt();
+      else if (this.#editor.getText() !== "") this.#editor.setText("");
+      else this.#resolveReader("interrupt");
+      this.#tui.requestRender();
+      return true;
+    }
+    if (matchesKey(data, "ctrl+d") && this.#editor.getText() === "" && this.#reader) {
+      this.#resolveReader("end");
+      return true;
+    }
+    if (matchesKey(data, "ctrl+r") && !this.#leaveQuestion) {
+      void this.#searchHistory();
+      return true;
+    }
+    if (matchesKey(data, "ctrl+o")) {
+      const card = this.#calls.newest() ?? this.#last_call;
+      if (card) this.#add(card.whole()); // at the end: what is above the window cannot be drawn again
+      return true;
+    }
+    if (matchesKey(data, "ctrl+z") && Deno.build.os !== "windows") {
+      this.#suspend();
+      return true;
+    }
+    return false;
+  }
+
+  #resolveReader(typed: Typed): void {
+    const reader = this.#reader;
+    this.#reader = null;
+    reader?.(typed);
+  }
+
+  async #searchHistory(): Promise<void> {
+    const messages = [...new Set(this.#history.lines)];
+    const choices = messages.map((text) => ({ value: text, label: printable(text).replaceAll("\n", " ⏎ ") }));
+    const found = await this.#ask<string>(
+      undefined,
+      (deps) => new FilteredList("Earlier messages", choices, deps),
+    );
+    if (found !== null) this.#editor.setText(found);
+  }
+
+  #suspend(): void {
+    this.#tui.stop();
+    const again = () => {
+      Deno.removeSignalListener("SIGCONT", again);
+      this.#tui.start();
+      this.#tui.requestRender(true);
+    };
+    Deno.addSignalListener("SIGCONT", again);
+    Deno.kill(Deno.pid, "SIGTSTP");
+  }
+
+  // --- questions
+
+  choose<Value>(
+    message: string,
+    choices: readonly Choice<Value>[],
+    signal?: AbortSignal,
+  ): Promise<Value | null> {
+    if (this.#take !== null) this.#tui.terminal.write(BELL); // someone is waited for
+    this.#drawAfterRest();
+    return this.#ask<Value>(
+      signal,
+      (deps) =>
+        choices.length > MOST_CHOICES
+          ? new FilteredList(message, choices, deps)
+          : new Question(message, choices, {
+            ...deps,
+            monotonic: this.#monotonic,
+            other: (data) => {
+              this.#editor.handleInput(data);
+              this.#drawAfterRest();
+            },
+          }),
+    );
+  }
+
+  /** Draws the question again when it takes keys. */
+  #drawAfterRest(): void {
+    clearTimeout(this.#resting);
+    this.#resting = setTimeout(() => this.#tui.requestRender(), REST_MS + FRAME_MS);
+  }
+
+  line(message: string, signal?: AbortSignal): Promise<string | null> {
+    return this.#ask<string>(signal, (deps) => new LineQuestion(message, deps));
+  }
+
+  /** Displays a question above the input line until it is answered, left, or not needed any more. */
+  #ask<Value>(
+    signal: AbortSignal | undefined,
+    make: (deps: { style: Style; answer(value: Value | null): void }) => Component,
+  ): Promise<Value | null> {
+    if (signal?.aborted) return Promise.resolve(null);
+    return new Promise((resolve) => {
+      const answer = (value: Value | null) => {
+        signal?.removeEventListener("abort", leave);
+        this.#leaveQuestion = null;
+        this.#lower.removeChild(part);
+        this.#tui.setFocus(this.#editor);
+        this.#tui.requestRender();
+        resolve(value);
+      };
+      const leave = () => answer(null);
+      const part = make({ style: this.style, answer });
+      signal?.addEventListener("abort", leave, { once: true });
+      this.#leaveQuestion = leave;
+      this.#lower.children.unshift(part);
+      this.#tui.setFocus(part as Component & Partial<Focusable>);
+      this.#tui.requestRender();
+    });
+  }
+
+  // --- activity
+
+  #startSpinner(): void {
+    this.#status.doing("working");
+    this.#timer ??= setInterval(() => this.#tui.requestRender(), FRAME_MS);
+  }
+
+  #stopSpinner(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#status.doing(null);
+    this.#tui.requestRender();
+  }
+}
+
+/** A line that is cut, and not wrapped. */
+class CutLine implements Component {
+  constructor(readonly text: string) {}
+  invalidate(): void {}
+  render(width: number): string[] {
+    return [truncateToWidth(this.text, width)];
+  }
+}
+
+/** The calls that run, below the conversation: what may still change must be in the window. */
+class RunningCalls implements Component {
+  readonly #mostRows: () => number;
+  readonly #cards = new Map<string, ToolCard>();
+
+  constructor(mostRows: () => number) {
+    this.#mostRows = mostRows;
+  }
+
+  get(key: string): ToolCard | undefined {
+    return this.#cards.get(key);
+  }
+  set(key: string, card: ToolCard): void {
+    this.#cards.set(key, card);
+  }
+  take(key: string): ToolCard | undefined {
+    const card = this.#cards.get(key);
+    this.#cards.delete(key);
+    return card;
+  }
+  takeAll(): ToolCard[] {
+    const cards = [...this.#cards.values()];
+    this.#cards.clear();
+    return cards;
+  }
+  newest(): ToolCard | undefined {
+    return [...this.#cards.values()].findLast((card) => !card.is_waiting);
+  }
+
+  invalidate(): void {}
+
+  render(width: number): string[] {
+    const cards = [...this.#cards.values()].filter((card) => !card.is_waiting);
+    const whole = cards.flatMap((card) => ["", ...card.render(width)]);
+    const most = this.#mostRows();
+    return whole.length <= most ? whole : cards.map((card) => card.head(width)).slice(-most);
+  }
+}
+
+/** The last line: activity, model, share of the context, cost. */
+class StatusLine implements Component {
+  readonly #style: Style;
+  readonly #monotonic: () => number;
+  #facts = { attached: "", model: "", context: "", cost: "" };
+  #doing: { text: string; since: number } | null = null;
+
+  constructor(style: Style, monotonic: () => number) {
+    this.#style = style;
+    this.#monotonic = monotonic;
+  }
+
+  set(facts: Partial<{ attached: string; model: string; context: string; cost: string }>): void {
+    this.#facts = { ...this.#facts, ...facts };
+  }
+
+  /** Null: the person's turn. */
+  doing(text: string | null): void {
+    if (text === this.#doing?.text) return;
+    this.#doing = text === null ? null : { text, since: this.#monotonic() };
+  }
+
+  invalidate(): void {}
+
+  render(width: number): string[] {
+    const { cyan, dim } = this.#style;
+    const { attached, model, context, cost } = this.#facts;
+    const now = this.#monotonic();
+    const seconds = this.#doing ? Math.floor((now - this.#doing.since) / 1000) : 0;
+    const busy = this.#doing && [`${this.#doing.text}${seconds > 0 ? ` ${seconds} s` : ""}`, "Ctrl-C stops"];
+    const text = [...busy ?? [], attached && `with ${attached}`, model, context, cost].filter((fact) =>
+      fact !== ""
+    ).join(" · ");
+    const mark = busy ? `${cyan(FRAMES[Math.floor(now / FRAME_MS) % FRAMES.length]!)} ` : "";
+    return [truncateToWidth(`${mark}${dim(text)}`, width)];
+  }
+}

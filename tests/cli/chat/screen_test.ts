@@ -1,0 +1,475 @@
+/** The screen of a conversation on a virtual terminal: no process, no pty. */
+import * as fc from "fast-check";
+import { TuiMainScreen, visibleWidth } from "@earendil-works/pi-tui";
+import type { Entry } from "../../../src/kernel/host.ts";
+import type { Run } from "../../../src/runs/types.ts";
+import { Answer } from "../../../src/cli/chat/screen/answer.ts";
+import { ChatScreen } from "../../../src/cli/chat/screen/chat_screen.ts";
+import { Question } from "../../../src/cli/chat/screen/question.ts";
+import { markdownTheme } from "../../../src/cli/chat/screen/style.ts";
+import { openScreen } from "../../../src/cli/chat/screen/terminal.ts";
+import { ToolCard } from "../../../src/cli/chat/screen/tool_card.ts";
+import { InputHistory } from "../../../src/cli/chat/history.ts";
+import { printable } from "../../../src/cli/terminal/answer_writer.ts";
+import { styleOf } from "../../../src/cli/terminal/format.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
+import { processorTime } from "../../support/busy_time.ts";
+import { VirtualTerminal } from "../../support/virtual_terminal.ts";
+
+const STYLE = styleOf({ color: true });
+const THEME = markdownTheme(STYLE);
+const ENTER = "\r", CTRL_C = "\x03", UP = "\x1b[A", DOWN = "\x1b[B";
+const pasted = (text: string) => `\x1b[200~${text}\x1b[201~`;
+
+/** A screen on a virtual terminal, with a clock that the test moves. */
+function screenOf({ cols = 80, rows = 24, bare = false } = {}) {
+  const terminal = new VirtualTerminal(cols, rows);
+  terminal.write("what the shell has written before\r\n");
+  let now = 0;
+  const tui = bare ? new TuiMainScreen(terminal, true) : openScreen(terminal);
+  const screen = new ChatScreen({
+    tui,
+    style: STYLE,
+    history: new InputHistory(null, () => {}),
+    commands: [{ name: "cost", description: "tokens" }],
+    folder: "/nowhere/",
+    describe: () => Promise.resolve(""),
+    monotonic: () => now,
+  });
+  screen.open();
+  return {
+    terminal,
+    screen,
+    tui,
+    draw: () => tui.renderNow(),
+    pass: (ms: number) => void (now += ms),
+    [Symbol.dispose]: () => screen.close(),
+  };
+}
+
+let seq = 0;
+
+function entry(event: string, data: Record<string, unknown>): Entry {
+  return { seq: ++seq, ts: "2026-01-01T00:00:00.000Z", run_id: "r", session_id: "s", event, data } as Entry;
+}
+
+/** The entries of an answer that arrives in pieces. */
+function* answerOf(text: string, size = 7): Generator<Entry> {
+  const block = { request_id: `q${++seq}`, block_index: 0 };
+  yield entry("content_block:start", { ...block, block_type: "text" });
+  for (let at = 0; at < text.length; at += size) {
+    yield entry("content_block:delta", { ...block, delta: text.slice(at, at + size) });
+  }
+  yield entry("content_block:end", block);
+}
+
+const ENDED = {
+  status: "completed",
+  output_text: "",
+  error: null,
+  warnings: [],
+  tool_call_count: 0,
+  usage: { total_tokens: 10, cost_usd: "0.0010" },
+  context: { tokens: 50, budget: 1000, level: 0, compactions: 0 },
+  created_at: "2026-01-01T00:00:00.000Z",
+  ended_at: "2026-01-01T00:00:01.000Z",
+} as unknown as Run; // what the screen reads
+
+const call = (id: string, more: Record<string, unknown> = {}) => ({
+  tool_call_id: id,
+  tool_name: "bash",
+  tool_input: { command: `run ${id}` },
+  ...more,
+});
+
+Deno.test("a pasted text of 200 lines is one message: short in the input line, whole where it is sent", async () => {
+  using it = screenOf();
+  const text = Array.from({ length: 200 }, (_, at) => `line ${at}`).join("\n");
+  const read = it.screen.read();
+  it.terminal.type(pasted(text.replaceAll("\n", "\r")));
+  it.draw();
+  assertStringIncludes((await it.terminal.lines()).join("\n"), "[paste #1 +200 lines]");
+  it.terminal.type(ENTER);
+  assertEquals(await read, { text });
+  it.draw();
+  const lines = await it.terminal.lines();
+  assert(lines.some((line) => line.startsWith("> line 0")));
+  assert(lines.some((line) => line.includes("… 180 more lines")), lines.join("\n"));
+  const again = it.screen.read();
+  it.terminal.type(UP);
+  it.terminal.type(ENTER);
+  assertEquals(await again, { text }, "the history has it whole");
+});
+
+Deno.test("the input line is the person's while an answer arrives, and Enter steers", async () => {
+  using it = screenOf();
+  const first = it.screen.read();
+  it.terminal.type(`story${ENTER}`);
+  assertEquals(await first, { text: "story" });
+  const steered: string[] = [];
+  const stop = it.screen.listen((line) => steered.push(line));
+  const entries = [...answerOf("once upon a time there was a story. ".repeat(20))];
+  for (const [index, one] of entries.entries()) {
+    it.screen.entry(one);
+    if (index === 5) it.terminal.type("fas");
+    if (index === 9) it.terminal.type("ter");
+    it.draw();
+  }
+  const lines = await it.terminal.lines();
+  assert(lines.some((line) => line.startsWith("faster")), lines.join("\n"));
+  assertEquals(steered, []);
+  it.terminal.type(ENTER);
+  assertEquals(steered, ["faster"]);
+  it.draw();
+  assertStringIncludes((await it.terminal.lines()).join("\n"), "↪ faster");
+  it.screen.entry(entry("orchestrator:steering_injected", { content: "faster" }));
+  it.draw();
+  const shown = (await it.terminal.lines()).filter((line) => line.includes("↪ faster"));
+  assertEquals(shown.length, 1, "it is shown once, where the agent has read it");
+  stop();
+});
+
+Deno.test("what was typed while nothing listened is the next message, or steers", async () => {
+  using it = screenOf();
+  it.terminal.type(`one${ENTER}`);
+  it.terminal.type(`two${ENTER}`);
+  assertEquals(await it.screen.read(), { text: "one" });
+  const steered: string[] = [];
+  it.screen.listen((line) => steered.push(line))();
+  assertEquals(steered, ["two"]);
+});
+
+Deno.test("a long table and a long code block appear exactly once, whatever the window shows while they arrive", async () => {
+  using it = screenOf({ cols: 60, rows: 20 });
+  const rows = Array.from({ length: 60 }, (_, at) => `| row${at} | ${"x".repeat(at % 30)} |\n`).join("");
+  const code = Array.from({ length: 60 }, (_, at) => `code${at}`).join("\n");
+  const text = `Before.\n\n| a | b |\n|---|---|\n${rows}\nBetween.\n\n\`\`\`\n${code}\n\`\`\`\n\nAfter.`;
+  it.screen.message("show");
+  for (const one of answerOf(text, 11)) {
+    it.screen.entry(one);
+    it.draw();
+  }
+  it.screen.end(ENDED);
+  it.draw();
+  const lines = await it.terminal.lines();
+  for (let at = 0; at < 60; at++) {
+    for (const word of [`row${at}`, `code${at}`]) {
+      const found = lines.filter((line) => new RegExp(`\\b${word}\\b`).test(line));
+      assertEquals([word, found.length], [word, 1]);
+    }
+  }
+  assertEquals(lines[0], "what the shell has written before");
+});
+
+Deno.test("calls that run at the same time appear exactly once, with their whole results, when they have ended", async () => {
+  using it = screenOf({ cols: 60, rows: 20 });
+  it.screen.message("run");
+  const ids = Array.from({ length: 6 }, (_, at) => `c${at}`);
+  for (const id of ids) it.screen.entry(entry("tool:pre", call(id)));
+  for (let line = 0; line < 30; line++) {
+    for (const id of ids) {
+      it.screen.entry(
+        entry("tool:output", { tool_call_id: id, text: `${id} writes ${line}\n`, stream: "stdout" }),
+      );
+    }
+    it.draw();
+  }
+  for (const id of ids.toReversed()) {
+    const output = Array.from({ length: 30 }, (_, line) => `${id} writes ${line}\n`).join("");
+    it.screen.entry(entry("tool:post", call(id, { result: { success: true, output } })));
+    it.draw();
+  }
+  const lines = await it.terminal.lines();
+  for (const id of ids) {
+    assertEquals(lines.filter((line) => line.startsWith(`● bash run ${id}`)).length, 1, lines.join("\n"));
+    assertEquals(lines.filter((line) => line.trim() === `${id} writes 29`).length, 1);
+    assertEquals(lines.filter((line) => line.trim() === `${id} writes 20`).length, 1, "the last ten lines");
+    assertEquals(lines.filter((line) => line.trim() === `${id} writes 19`).length, 0);
+  }
+  it.terminal.type("\x0f"); // Ctrl-O
+  it.draw();
+  assert((await it.terminal.lines()).some((line) => line.trim() === "c0 writes 3"));
+});
+
+/** Draws a long conversation, resizes the window, and changes a line above it. */
+async function resized(it: ReturnType<typeof screenOf>): Promise<void> {
+  for (let turn = 0; turn < 30; turn++) {
+    it.screen.message(`message ${turn}`);
+    for (const one of answerOf(`answer **${turn}**, in some words that wrap in a narrow window`)) {
+      it.screen.entry(one);
+    }
+    it.screen.end(ENDED);
+    it.draw();
+  }
+  for (const [cols, rows] of [[40, 12], [100, 30], [9, 5], [80, 24]] as const) {
+    it.terminal.resize(cols, rows);
+    it.draw();
+    await it.terminal.lines();
+  }
+  it.tui.renderNow(true);
+}
+
+Deno.test("the scrollback is never erased, whatever is resized or drawn again", async () => {
+  using it = screenOf();
+  await resized(it);
+  assert(!it.terminal.written.includes("\x1b[3J") && !it.terminal.written.includes("\x1b[2J"));
+  assert(!it.terminal.written.includes("\x1b[?1049h"), "the main screen");
+  const lines = await it.terminal.lines();
+  assertEquals(lines[0], "what the shell has written before");
+  assertStringIncludes(lines.slice(-24).join("\n"), "answer 29, in some words");
+  using bare = screenOf({ bare: true });
+  await resized(bare);
+  assertStringIncludes(bare.terminal.written, "\x1b[3J", "the library alone erases it");
+});
+
+const EVIL = [
+  "\x1b[2J",
+  "\x1b]52;c;aGk=\x07",
+  "\x9b31m",
+  "\u202e",
+  "\x1b_pi:c\x07",
+  "\x00",
+  "\ud83d",
+  "\x1b]8;;http://evil/\x07",
+];
+
+Deno.test("no control sequence of a model, a tool or a paste reaches the terminal", async () => {
+  using it = screenOf();
+  const read = it.screen.read();
+  it.terminal.type(pasted(EVIL.join("p")));
+  it.draw();
+  it.terminal.type(ENTER);
+  await read;
+  const text = EVIL.join("x");
+  for (
+    const one of answerOf(`${text} \`${text}\` [${text}](https://e.org/${text}) &#27;[2J &#x1b;]0;t&#7;`, 1)
+  ) {
+    it.screen.entry(one);
+  }
+  it.screen.entry(entry("tool:pre", call("c1", { tool_name: text, tool_input: { command: text } })));
+  for (const piece of text) it.screen.entry(entry("tool:output", { tool_call_id: "c1", text: piece }));
+  it.draw();
+  const result = { success: true, output: `${text}\n@@ -1 +1 @@\n-${text}\n+${text}` };
+  it.screen.entry(entry("tool:post", call("c1", { result })));
+  it.screen.entry(entry("orchestrator:steering_injected", { content: text }));
+  void it.screen.choose("Allow it?", [{ value: 1, label: printable(text) }]);
+  it.draw();
+  for (
+    const sequence of ["\x1b[2J", "\x1b]52", "\x1b]0;", "\x9b", "\u202e", "\x1b_", "\x00", "\x1b]8;;http"]
+  ) {
+    assert(!it.terminal.written.includes(sequence), JSON.stringify(sequence));
+  }
+});
+
+Deno.test("a question is not answered by what was typed before, by Enter alone, or by a paste", async () => {
+  using it = screenOf();
+  const read = it.screen.read();
+  it.terminal.type(`go${ENTER}`);
+  await read;
+  it.screen.listen(() => {});
+  it.terminal.type("I was wri");
+  let answer: unknown = "open";
+  const choices = [{ value: "once", label: "Allow once", letter: "y" }, {
+    value: "deny",
+    label: "Deny",
+    letter: "n",
+  }];
+  const asked = it.screen.choose("Allow it?", choices).then((value) => answer = value);
+  const settle = () => new Promise((next) => setTimeout(next));
+  it.draw();
+  for (const key of ["t", "i", "n", "g", "y", ENTER]) {
+    it.pass(50);
+    it.terminal.type(key);
+  }
+  await settle();
+  assertEquals(answer, "open");
+  it.pass(1_000);
+  it.draw();
+  it.terminal.type(ENTER);
+  it.terminal.type(pasted(`y${ENTER}`));
+  await settle();
+  assertEquals(answer, "open");
+  it.draw();
+  assertStringIncludes((await it.terminal.lines()).join("\n"), "I was writingy");
+  it.pass(1_000);
+  it.terminal.type("y");
+  await asked;
+  assertEquals(answer, "once");
+  assertStringIncludes(it.terminal.written, "\x07", "a bell: someone is waited for");
+});
+
+Deno.test("a question is answered by arrows and Enter, left by Ctrl-C, denied by Escape, ended by its signal", async () => {
+  using it = screenOf();
+  const choices = ["a", "b", "c"].map((value) => ({ value, label: value }));
+  const asked = async (
+    keys: readonly string[],
+    of: Parameters<typeof it.screen.choose<string>>[1] = choices,
+  ) => {
+    const answer = it.screen.choose<string>("Which?", of);
+    it.draw();
+    it.pass(1_000);
+    keys.forEach((key) => it.terminal.type(key));
+    return await answer;
+  };
+  assertEquals(await asked([DOWN, DOWN, ENTER]), "b");
+  assertEquals(await asked([UP, ENTER]), "c");
+  assertEquals(await asked(["3"]), "c");
+  assertEquals(await asked([CTRL_C]), null);
+  assertEquals(await asked(["\x1b"], [{ value: "no", label: "No", letter: "n" }]), "no");
+  const stop = new AbortController();
+  const ended = it.screen.choose("Which?", choices, stop.signal);
+  stop.abort();
+  assertEquals(await ended, null);
+  const many = Array.from({ length: 40 }, (_, at) => ({ value: `m${at}`, label: `model ${at}` }));
+  assertEquals(await asked([..."el 17", ENTER], many), "m17");
+});
+
+Deno.test("Ctrl-C clears the line, then is an interrupt; while the agent works it stops the answer", async () => {
+  using it = screenOf();
+  let stops = 0;
+  it.screen.onInterrupt(() => stops++);
+  const read = it.screen.read();
+  it.terminal.type("half a mess");
+  it.terminal.type(CTRL_C);
+  it.terminal.type(CTRL_C);
+  assertEquals(await read, "interrupt");
+  it.terminal.type(CTRL_C);
+  assertEquals(stops, 1);
+  const again = it.screen.read();
+  it.terminal.type("\x04");
+  assertEquals(await again, "end");
+});
+
+// deno-lint-ignore no-control-regex -- they are looked for
+const CONTROL = /[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/;
+
+const BITS = [
+  ..."word |日本|👩‍👩‍👧‍👦|🇩🇪|e\u0301|שלום |\u0e33|\u1161|\u200d|\ufe0f|⌚️|1️⃣|`|**|*|_|~~|[x](|- |1. |> |# |<b>|&#27;|$x$|\\|﷽|ᄀᄀ"
+    .split("|"),
+  ...[
+    "\n",
+    "\n\n",
+    "\n| a | b |\n|---|---|\n",
+    "|",
+    "```\n",
+    "\t",
+    "    ",
+    "\x1b[31m",
+    "\x9b",
+    "\ud83d",
+    "a".repeat(90),
+  ],
+];
+
+Deno.test("no part is wider than the window, for any text and width", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.constantFrom(...BITS), { maxLength: 40 }),
+      fc.integer({ min: 8, max: 90 }),
+      (bits, width) => {
+        const text = bits.join("");
+        const answer = new Answer(THEME);
+        answer.add(printable(text));
+        const card = new ToolCard({ data: call("c", { tool_input: { command: text } }) }, STYLE, () => 5_000);
+        card.add(text);
+        const question = new Question(printable(text).replaceAll("\n", " "), [{ value: 1, label: "Yes" }], {
+          style: STYLE,
+          monotonic: () => 0,
+          other: () => {},
+          answer: () => {},
+        });
+        const parts = { answer, card, question, whole: card.whole() };
+        const terminal = new VirtualTerminal(width, 24);
+        const tui = openScreen(terminal);
+        for (const part of Object.values(parts)) tui.addChild(part);
+        for (const line of tui.render(width)) {
+          assert(visibleWidth(line) <= width, `${visibleWidth(line)} > ${width}: ${JSON.stringify(line)}`);
+          assert(!CONTROL.test(line), JSON.stringify(line));
+        }
+        for (const part of [card, question, card.whole()]) {
+          for (const line of part.render(width)) assert(visibleWidth(line) <= width, JSON.stringify(line));
+        }
+      },
+    ),
+    { numRuns: 400, seed: 7 },
+  );
+});
+
+Deno.test("no Markdown holds up the screen, or ends it", async () => {
+  const texts: [string, string][] = [
+    "[",
+    "*a ",
+    "**",
+    "`",
+    ">",
+    "<",
+    "![",
+    "_",
+    "~",
+    "$",
+    "a@",
+    "http://",
+    "|",
+    "[a](",
+    "<!--",
+  ]
+    .map((mark) => [mark, mark.repeat(5_000)]);
+  texts.push(["prose", "some words in a paragraph, and more of them. ".repeat(22_000)]);
+  texts.push(["paragraphs", "some words in a paragraph, and more of them.\n\n".repeat(4_000)]);
+  texts.push(["lists", Array.from({ length: 400 }, (_, at) => `${"  ".repeat(at)}- x`).join("\n")]);
+  texts.push(["table", `|a|b|\n|-|-|\n${"|one|two words here|\n".repeat(1_000)}`]);
+  texts.push(["code", `\`\`\`ts\n${"const a = 1;\n".repeat(7_700)}\`\`\``]);
+  const warm = new Answer(THEME);
+  warm.add("a **b** `c`\n\n- d");
+  warm.render(80);
+  for (const [name, text] of texts) {
+    const answer = new Answer(THEME, () => 12);
+    answer.add(text);
+    answer.render(80);
+    answer.add("x");
+    const ms = await processorTime(() => void answer.render(80));
+    assert(ms < 100, `${name}: ${ms} ms for a frame`);
+    answer.end();
+    assert(answer.render(80).length > 0);
+  }
+});
+
+Deno.test("Markdown is drawn with words wrapped, and says where links lead", () => {
+  const answer = new Answer(THEME);
+  answer.add(
+    "# Title\n\nSome **bold** words with `code` and a [link](https://example.org/a) in a long line.\n\n1. one\n   - two\n",
+  );
+  answer.end();
+  // deno-lint-ignore no-control-regex -- the codes of the styles
+  const text = answer.render(30).map((line) => line.replaceAll(/\x1b\[[\d;]*m/g, "").trimEnd()).join("\n");
+  assertStringIncludes(text, "Some bold words with code and\na link (https://example.org/a)");
+  assertMatch(text, /^1\. one\n {2,4}- two$/m);
+});
+
+Deno.test("the status line has the model, the share of the context and the cost", async () => {
+  using it = screenOf();
+  it.screen.showModel("mock/x");
+  it.screen.message("hello");
+  it.screen.end(ENDED);
+  void it.screen.read();
+  it.draw();
+  assertStringIncludes((await it.terminal.lines()).join("\n"), "mock/x · context 5 % · $0.0010");
+});
+
+Deno.test("when the screen is left, the conversation stays and nothing else", async () => {
+  const it = screenOf();
+  it.screen.message("hello");
+  for (const one of answerOf("an answer")) it.screen.entry(one);
+  it.screen.end(ENDED);
+  void it.screen.read();
+  it.terminal.type("half");
+  it.draw();
+  it.screen.close();
+  const lines = (await it.terminal.lines()).map((line) => line.trimEnd());
+  assertStringIncludes(lines.join("\n"), "> hello\n\nan answer\n");
+  assert(!lines.some((line) => line.includes("half") || line.includes("────")), lines.join("\n"));
+  assert(
+    it.terminal.written.lastIndexOf("\x1b[?25h") > it.terminal.written.lastIndexOf("\x1b[?25l"),
+    "the cursor",
+  );
+});
