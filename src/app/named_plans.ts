@@ -2,6 +2,7 @@
  * The demo plan, and the operator's plans: files of folders, by name. A file is read again when it changed.
  */
 import { printableId } from "../sdk/ids.ts";
+import { mayNotRead } from "./home_report.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/types.ts";
 import { didYouMean } from "../sdk/findings.ts";
@@ -34,11 +35,13 @@ export interface PlanFolder {
    * not there. Default: every file.
    */
   accepts?(file: URL, bytes: Uint8Array): Promise<boolean>;
+  /** Whether a folder that this process may not read counts as absent. Default false: that is an error. */
+  readonly optional?: boolean;
 }
 
 /** Returns the folder of the person's own plans, saved ones included. @param home `$PREAMP_HOME`. */
 export function personalPlans(home: URL): PlanFolder {
-  return { url: new URL("plans/", home) };
+  return { url: new URL("plans/", home), optional: true };
 }
 
 /** The plans of folders. Of two plans with one name, that of the first folder counts. */
@@ -123,7 +126,7 @@ export class NamedPlans {
       this.#read.set(url.href, { mtime_ms, bytes: size, file });
       return file;
     } catch (error) {
-      if (isAbsent(error)) return null;
+      if (isAbsent(error, folder)) return null;
       throw error;
     }
   }
@@ -134,30 +137,31 @@ async function isAccepted({ accepts }: PlanFolder, url: URL, bytes: Uint8Array):
   if (!accepts) return true;
   const lock_url = new URL(LOCK_FILE, url);
   const lock = await Deno.readFile(lock_url).catch((error) => {
-    if (isAbsent(error)) return null;
+    if (isAbsent(error, {})) return null;
     throw error;
   });
   return await accepts(url, bytes) && (lock === null || await accepts(lock_url, lock));
 }
 
 /** Returns the names of the plans in a folder; none if there is no folder. */
-async function namesIn({ url }: PlanFolder): Promise<string[]> {
+async function namesIn(folder: PlanFolder): Promise<string[]> {
   const names: string[] = [];
   try {
-    for await (const entry of Deno.readDir(url)) {
+    for await (const entry of Deno.readDir(folder.url)) {
       const ending = PLAN_ENDINGS.find((suffix) => entry.name.endsWith(suffix));
       const name = ending ? entry.name.slice(0, -ending.length) : "";
       if (!entry.isDirectory && entry.name !== LOCK_FILE && isPlanName(name)) names.push(name);
     }
   } catch (error) {
-    if (!isAbsent(error)) throw error;
+    if (!isAbsent(error, folder)) throw error;
   }
   return names;
 }
 
-/** Whether there is no such file, or a file in place of its folder. */
-function isAbsent(error: unknown): boolean {
-  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
+/** Whether there is no such file, or a file in place of its folder, or one of an optional folder. */
+function isAbsent(error: unknown, { optional = false }: Pick<PlanFolder, "optional">): boolean {
+  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory ||
+    optional && mayNotRead(error);
 }
 
 /** Name of the lock file beside a plan file. */

@@ -14,7 +14,7 @@ import type { PlanFolders } from "../plan/env.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
 import { printableId } from "../sdk/ids.ts";
 import { type Caller, mayOperate, type RunRequest } from "../runs/types.ts";
-import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
+import { type ErrorCode, errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { PlanCheck } from "./types.ts";
 import { documentError, toDetail, type WarningDetail } from "../plan/check/findings.ts";
@@ -178,14 +178,20 @@ export class PlanFinder {
   }
 
   /**
-   * Compiles a plan and applies the operator's source overrides. @throws {PreampError} as {@link compile}.
+   * Compiles a plan and applies the operator's source overrides.
+   *
+   * @throws {PreampError} as {@link compile}. @throws {Error} for overrides that are broken, where the plan is
+   * that of a caller's request: they are not the caller's fault.
    */
-  async located(found: ResolvedPlan): Promise<CompiledPlan> {
+  async located(found: ResolvedPlan, caller: Pick<Caller, "origin">): Promise<CompiledPlan> {
     const { sources } = this.#options;
     const compiled = await this.compile(found);
-    return found.origin !== "operator" || sources.empty
-      ? compiled
-      : withOverrides(compiled, await sources.find(), this.#options.modules.ids);
+    if (found.origin !== "operator" || sources.empty) return compiled;
+    try {
+      return withOverrides(compiled, await sources.find(), this.#options.modules.ids);
+    } catch (error) {
+      throw caller.origin === "operator" ? error : new Error(errorMessage(error), { cause: error });
+    }
   }
 
   /**

@@ -131,7 +131,7 @@ export class Plans {
 
   /** Resolves to the hash of a plan that is not authorised for a run, as a run of the operator has it. */
   async #hashOf(found: ResolvedPlan, caller: Caller): Promise<string> {
-    const template = await this.#templateOf(found);
+    const template = await this.#templateOf(found, caller);
     const { compiled } = template;
     try {
       const { origin, base_url } = found;
@@ -193,14 +193,14 @@ export class Plans {
   ): Promise<AuthorisedPlan> {
     const { origin, base_url } = found;
     const { within, ignore_lock, any_host } = options;
-    const template = await this.#templateOf(found);
+    const template = await this.#templateOf(found, caller);
     const { compiled } = template;
     const policy = this.#policyOf(caller);
     const grants = this.#grantsOf(template, found, policy, options);
     acceptConfigs(template.findings, found);
     if (compiled.env.length > 0) await this.#acceptVariables(compiled, found, grants);
     if (within === undefined && !any_host && !template.agents_allowed.has(policy)) {
-      await this.#authoriseAgents(template, found, policy, grants);
+      await this.#authoriseAgents(template, found, caller, { policy, grants });
     }
     const lock = ignore_lock
       ? undefined
@@ -210,8 +210,8 @@ export class Plans {
     return { template, compiled, grants, policy, context, origin, ...base };
   }
 
-  async #templateOf(found: ResolvedPlan): Promise<PlanTemplate> {
-    const compiled = await this.#finder.located(found);
+  async #templateOf(found: ResolvedPlan, caller: Pick<Caller, "origin">): Promise<PlanTemplate> {
+    const compiled = await this.#finder.located(found, caller);
     const known = this.#templates.get(compiled);
     if (known) return known;
     const template = await createTemplate(compiled, this.#options.modules, found);
@@ -251,11 +251,11 @@ export class Plans {
   async #authoriseAgents(
     { compiled, agents_allowed }: PlanTemplate,
     found: ResolvedPlan,
-    policy: Policy,
-    grants: Grants,
+    caller: Caller,
+    { policy, grants }: Pick<AuthorisedPlan, "policy" | "grants">,
   ): Promise<void> {
     await authoriseAgents(compiled, async (written) => {
-      const child = await this.#templateOf({ ...found, input: written });
+      const child = await this.#templateOf({ ...found, input: written }, caller);
       this.#grantsOf(child, found, policy, { within: { grants } });
       acceptConfigs(child.findings, found);
       if (child.compiled.env.length > 0) await this.#acceptVariables(child.compiled, found, grants);
@@ -333,7 +333,7 @@ export class Plans {
     let template: PlanTemplate;
     try {
       found = await this.#finder.find(input, caller, options.base_url);
-      template = await this.#templateOf(found);
+      template = await this.#templateOf(found, caller);
     } catch (error) {
       // no such plan; one of the request may be an invalid bundle, and with a model the plan may be invalid
       if (!found && input.model === undefined && "plan_ref" in input) throw error;
@@ -363,7 +363,7 @@ export class Plans {
         if (compiled.env.length > 0) await this.#acceptVariables(compiled, found, grants);
         // inherited problems were reported for the plan itself
         if (!template.agents_allowed.has(policy)) {
-          await this.#authoriseAgents(template, found, policy, grants);
+          await this.#authoriseAgents(template, found, caller, { policy, grants });
         }
       }
     } catch (error) {

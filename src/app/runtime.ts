@@ -20,6 +20,7 @@ import { OpenTelemetry } from "../telemetry/open_telemetry.ts";
 import type { Store } from "../store/store.ts";
 import { bundlerProcess, missingLimits, processTier } from "../sandbox/process_support.ts";
 import type { Services } from "./create_services.ts";
+import { missingHome } from "./home_report.ts";
 import { createModuleTable, type InProcessModule } from "./module_table.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import type { SourcesFile } from "./source_overrides.ts";
@@ -171,7 +172,13 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       if (draining) reasons.push("draining");
       const stored = await storeReadiness(store, clock);
       if (!stored.ok) reasons.push(stored.reason ?? "store not reachable");
-      return { ok: reasons.length === 0, reasons, ...hostReport() };
+      const missing = await missingHome(home);
+      return {
+        ok: reasons.length === 0,
+        reasons,
+        ...hostReport(),
+        ...missing === undefined ? {} : { home: missing },
+      };
     },
     async system() {
       const { systemReport } = await import("./system_report.ts");

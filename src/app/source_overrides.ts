@@ -10,6 +10,7 @@ import { DEFAULT_ESM_HOST, parseSource } from "../plan/source/source.ts";
 import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import { mayNotRead } from "./home_report.ts";
 import type { RewrittenSource } from "./types.ts";
 
 /** A file of overrides: `.preamp/sources.yaml` of a project, `$PREAMP_HOME/sources.yaml` of a user. */
@@ -126,13 +127,17 @@ export class SourceOverrides {
   }
 }
 
-/** Reads a file; findings name the file, because callers read other places as places in the plan. */
+/**
+ * Reads a file; findings name the file, because callers read other places as places in the plan. A file that
+ * this process may not read has no overrides: the host report says so.
+ */
 async function readNamed(file: SourcesFile, esm_host: string): Promise<Overrides> {
   const { name = nameOf(file.url) } = file;
   try {
     return await readOverrides(file, name, esm_host);
   } catch (error) {
     if (!(error instanceof PreampError)) throw error;
+    if (mayNotRead(error.cause)) return new Map();
     const [first] = error.details;
     throw new PreampError(error.code, first ? formatDetail(first, name) : error.message, { cause: error });
   }

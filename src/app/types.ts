@@ -142,6 +142,8 @@ export interface Readiness {
    * then.
    */
   bundler: true | string;
+  /** What is missing because `$PREAMP_HOME` cannot be read; absent if nothing is. */
+  home?: string;
 }
 
 /** Description of this process and its host. */

@@ -1,4 +1,5 @@
 /** The options of every server of this program: under `preamp serve`, `deno serve` and on a host. */
+import { missingHome } from "../app/home_report.ts";
 import { createModuleTable } from "../app/module_table.ts";
 import type { NamedPlans } from "../app/named_plans.ts";
 import { formatDetail } from "../plan/check/findings.ts";
@@ -27,6 +28,8 @@ export async function serverOptions(
   const { policy, home, workspace, sources, warnings, ignored } = settings;
   if (ignored !== null) log.note("warning", "folder", { message: ignored });
   for (const message of warnings) log.note("warning", "settings", { message });
+  const missing = await missingHome(home);
+  if (missing !== undefined) log.note("warning", "home", { message: missing });
   checkModel(policy.model, log);
   const started_ms = performance.now();
   const { store, warning } = await openSettingsStore(settings, true, true);

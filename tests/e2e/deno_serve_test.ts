@@ -2,7 +2,7 @@
 import { assertEquals, assertStringIncludes } from "../assert.ts";
 import { serveFiles } from "../support/loader.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
-import { Tail } from "../support/child_process.ts";
+import { endChild, Tail } from "../support/child_process.ts";
 import { ROOT, runCommand } from "./program.ts";
 import { inFolder, temporaryFolder } from "../support/folder.ts";
 import { lasting, mustRun, planOf } from "./shared_store.ts";
@@ -152,6 +152,73 @@ Deno.test("deno run main.ts serve needs no permission to read its own files", as
   server.kill("SIGTERM");
   assertEquals((await server.status).code, 0);
 });
+
+Deno.test("a $PREAMP_HOME that may not be read counts as absent, and /readyz and the log say so", async () => {
+  await using temporary = await temporaryFolder();
+  await using home = await temporaryFolder();
+  await Deno.mkdir(`${temporary.path}/plans`);
+  await Deno.writeTextFile(`${temporary.path}/plans/mine.json`, JSON.stringify(planOf(0)));
+  await using server = await startReading(temporary.path, [temporary.path], { PREAMP_HOME: home.path });
+  for (const body of [{ plan_ref: "mine" }, { plan: planOf(0) }]) {
+    const response = await fetch(`${server.url}/v1/runs`, {
+      method: "POST",
+      headers: SENDS,
+      body: JSON.stringify({ prompt: "What is 6 × 7?", ...body }),
+    });
+    const { status, output_text } = await response.json();
+    assertEquals([response.status, status, output_text], [200, "completed", "It is 42."]);
+  }
+  const readiness = await (await fetch(`${server.url}/readyz`)).json();
+  assertEquals(readiness.ok, true);
+  for (const text of [readiness.home, server.log.text]) {
+    assertStringIncludes(text, "this process may not read $PREAMP_HOME");
+  }
+});
+
+Deno.test("broken source overrides are no fault of a caller", async () => {
+  await using temporary = await temporaryFolder();
+  const home = `${temporary.path}/home`;
+  await Deno.mkdir(home);
+  await Deno.writeTextFile(`${home}/sources.yaml`, "sources: { tool-x: [1] }");
+  await using server = await startReading(temporary.path, [temporary.path], { PREAMP_HOME: home });
+  const response = await fetch(`${server.url}/v1/runs`, {
+    method: "POST",
+    headers: SENDS,
+    body: JSON.stringify({ prompt: "What is 6 × 7?" }),
+  });
+  const { error } = await response.json();
+  assertEquals([response.status, error.code, error.message.includes("sources")], [500, "internal", false]);
+  assertStringIncludes(await server.log.until((text) => text.includes("must be text")), "sources.yaml");
+});
+
+/** Starts `serve` in a folder with the permission to read these folders and none to write. */
+async function startReading(cwd: string, read: readonly string[], env: Record<string, string>) {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "--no-prompt",
+      "--allow-net",
+      "--allow-env",
+      `--allow-read=${read.join(",")}`,
+      `${ROOT}main.ts`,
+    ]
+      .concat("serve", "--port", "0", "--plans", "plans"),
+    cwd,
+    env: { PREAMP_API_KEYS: "a-key", ...env },
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const [stdout, log] = [new Tail(child.stdout), new Tail(child.stderr)];
+  const [url = ""] = (await stdout.until((text) => text.includes("\n"))).split("\n");
+  return {
+    url,
+    log,
+    async [Symbol.asyncDispose]() {
+      endChild(child, "SIGTERM");
+      await Promise.all([child.status, stdout.closed, log.closed]);
+    },
+  };
+}
 
 Deno.test("deno run main.ts without arguments prints the usage and exits 2", async () => {
   const { code, stderr } = await new Deno.Command(Deno.execPath(), {

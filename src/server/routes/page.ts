@@ -60,7 +60,7 @@ async function pageAnswer(context: RequestContext, page: Page, base: string): Pr
 export function reasonOf(error: unknown, context: RequestContext): string {
   context.failure = { code: "internal", error: describeError(error) };
   return error instanceof Deno.errors.NotCapable
-    ? "The server may not read its own files: start it with --allow-read."
+    ? "The server may not read its own files, or the packages in $DENO_DIR: start it with --allow-read."
     : `The log of the server has the reason, under ${context.request_id}.`;
 }
 

@@ -342,6 +342,9 @@ export const ANSWERS = {
     bundler: TierAnswer.meta({
       description: "if modules loaded by URL are bundled in a separate process: true, or the reason why not",
     }),
+    home: z.string().optional().meta({
+      description: "what is missing because $PREAMP_HOME cannot be read; absent if nothing is",
+    }),
   }),
   System: z.object({
     ok: z.boolean(),
