@@ -1,6 +1,6 @@
 /** Finds out whether this process may read `$PREAMP_HOME`, whose files are optional. */
 
-/** Returns whether an error says that this process may not read a file, by its permissions or by its user's. */
+/** Returns whether an error says that this process may not read a file, as which user or by which flags. */
 export function mayNotRead(error: unknown): boolean {
   return error instanceof Deno.errors.NotCapable || error instanceof Deno.errors.PermissionDenied;
 }

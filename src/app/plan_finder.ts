@@ -180,8 +180,8 @@ export class PlanFinder {
   /**
    * Compiles a plan and applies the operator's source overrides.
    *
-   * @throws {PreampError} as {@link compile}. @throws {Error} for overrides that are broken, where the plan is
-   * that of a caller's request: they are not the caller's fault.
+   * @throws {PreampError} as {@link compile}. @throws {Error} for overrides that are broken, in a caller's
+   * request: they are not the caller's fault.
    */
   async located(found: ResolvedPlan, caller: Pick<Caller, "origin">): Promise<CompiledPlan> {
     const { sources } = this.#options;

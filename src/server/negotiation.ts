@@ -65,15 +65,18 @@ export interface Preferences {
   respond_async: boolean;
   /** `true`: wait until the end; a number: wait at most that many seconds. */
   wait: boolean | number;
+  /** Answer a run that ended and did not complete with the status of a failure. */
+  status: boolean;
 }
 
 /** Parses a Prefer header; unknown preferences are ignored (RFC 7240 §2). */
 export function parsePrefer(header: string | null): Preferences {
-  const preferences: Preferences = { respond_async: false, wait: false };
+  const preferences: Preferences = { respond_async: false, wait: false, status: false };
   if (header === null) return preferences;
   for (const item of splitUnquoted(header, ",")) {
     const [name, value] = parseParameter(splitUnquoted(item, ";")[0] ?? "");
     if (name === "respond-async") preferences.respond_async = true;
+    if (name === "status") preferences.status = true;
     if (name !== "wait" || preferences.wait !== false) continue; // the first of equal preferences counts
     const seconds = value === "" ? NaN : Number(value);
     preferences.wait = Number.isSafeInteger(seconds) && seconds >= 0 ? seconds : true;

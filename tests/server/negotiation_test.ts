@@ -50,10 +50,11 @@ for (
     ['wait="3"; x=y, wait=9', { respond_async: false, wait: 3 }],
     ["wait=soon", { respond_async: false, wait: true }],
     ["handling=lenient", { respond_async: false, wait: false }],
+    ["status, wait", { respond_async: false, wait: true, status: true }],
   ] as const
 ) {
   Deno.test(`parsePrefer() parses ${JSON.stringify(header)}`, () => {
-    assertEquals(parsePrefer(header), { ...expected });
+    assertEquals(parsePrefer(header), { status: false, ...expected });
   });
 }
 

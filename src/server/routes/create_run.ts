@@ -122,8 +122,10 @@ async function answerRun(handle: RunHandle, prefer: Preferences, wait: WaitDeps)
   if (run === null) return accepted(handle, respond_async ? "respond-async" : null, wait);
   const headers: Record<string, string> = runHeaders(handle);
   if (AWAITING.has(run.status)) headers.location = locationOf(wait.server, handle);
-  if (max_wait !== false) headers["preference-applied"] = "wait";
-  return jsonAnswer(run, 200, headers);
+  const applied = [...max_wait === false ? [] : ["wait"], ...prefer.status ? ["status"] : []];
+  if (applied.length > 0) headers["preference-applied"] = applied.join(", ");
+  const failed = prefer.status && run.ended_at !== null && run.status !== "completed";
+  return jsonAnswer(run, failed ? 502 : 200, headers);
 }
 
 /** Creates the 202 response of a run that continues. */

@@ -23,7 +23,7 @@ export const RUN_ROUTES: readonly Route[] = [
     headers: {
       "Idempotency-Key": "the same key and the same body give the same run",
       "Prefer":
-        "respond-async: answer 202 at once; wait: wait for the end, including approvals; wait=N: wait at most N seconds",
+        "respond-async: answer 202 at once; wait: wait for the end, including approvals; wait=N: wait at most N seconds; status: 502 for a run that did not complete",
     },
     answers: {
       200: {
@@ -36,8 +36,9 @@ export const RUN_ROUTES: readonly Route[] = [
         content: { "application/json": "Run" },
       },
       502: {
-        description: "text/plain only: the run did not complete; Preamp-Run-Status has its status",
-        content: { "text/plain": null },
+        description:
+          "for text/plain or Prefer: status: the run did not complete; Preamp-Run-Status has its status",
+        content: { "text/plain": null, "application/json": "Run" },
       },
     },
     codes: RUN_CODES,
@@ -171,8 +172,8 @@ export const RUN_ROUTES: readonly Route[] = [
         content: { "application/json": "Run" },
       },
       502: {
-        description: "with from_event, text/plain only: the run did not complete",
-        content: { "text/plain": null },
+        description: "with from_event, for text/plain or Prefer: status: the run did not complete",
+        content: { "text/plain": null, "application/json": "Run" },
       },
     },
     codes: ["not_replayable", "log_expired", ...RUN_CODES],

@@ -1,6 +1,8 @@
+import { PNG as PNG_BASE64 } from "../../support/images.ts";
 import { assertEquals } from "../../assert.ts";
 import { problemOf, testApp } from "../../support/http.ts";
 
+const PNG = Uint8Array.fromBase64(PNG_BASE64);
 const PLAN_TEXT =
   "{session: {orchestrator: loop-basic, context: context-simple}, providers: [provider-prompted]}\n";
 
@@ -67,4 +69,35 @@ Deno.test("POST /v1/runs refuses a form with too many parts or without a boundar
     const response = await send("POST /v1/runs", { body: `${part.repeat(parts)}--b--\r\n`, headers });
     assertEquals(await problemOf(response), "400 request_invalid");
   }
+});
+
+Deno.test("POST /v1/runs makes files of the field image pictures of the prompt", async () => {
+  const { send, created } = testApp();
+  const form = new FormData();
+  form.set("prompt", "answer");
+  form.set("background", "true");
+  for (const name of ["a.png", "b.png"]) form.append("image", new File([PNG], name, { type: "image/png" }));
+  assertEquals((await send("POST /v1/runs", { body: form })).status, 202);
+  const picture = {
+    type: "image",
+    source: { type: "base64", media_type: "image/png", data: PNG.toBase64() },
+  };
+  assertEquals(created[0]?.request.prompt, [{ type: "text", text: "answer" }, picture, picture]);
+});
+
+Deno.test("POST /v1/runs refuses a picture of another format, and one without a prompt", async () => {
+  const { send } = testApp();
+  const form = (image: BlobPart, prompt?: string) => {
+    const data = new FormData();
+    if (prompt !== undefined) data.set("prompt", prompt);
+    data.set("image", new File([image], "notes.txt"));
+    return data;
+  };
+  const refused = await send("POST /v1/runs", { body: form("words", "answer") });
+  const { error } = await refused.json();
+  assertEquals([refused.status, error.details[0].message], [
+    400,
+    'Cannot read field image: "notes.txt" is no PNG, JPEG, GIF or WebP',
+  ]);
+  assertEquals(await problemOf(await send("POST /v1/runs", { body: form(PNG) })), "400 request_invalid");
 });

@@ -124,7 +124,6 @@ Deno.test("POST /v1/runs refuses bytes that are not UTF-8", async () => {
 for (
   const headers of [
     { "content-type": "text/plain" },
-    { "content-type": "application/x-www-form-urlencoded" },
     { "content-type": "application/json; charset=iso-8859-1" },
     { "content-type": "" },
     { "content-encoding": "gzip" },
@@ -136,3 +135,47 @@ for (
     assertEquals(await problemOf(response), "415 unsupported_media_type");
   });
 }
+
+const CURL = { "content-type": "application/x-www-form-urlencoded" }; // what curl states for -d
+
+for (
+  const [body, request] of [
+    ['{"prompt": "answer"}', { prompt: "answer" }],
+    ["prompt=answer", { prompt: "answer" }],
+    ["prompt=What+is+6+%C3%97+7%3F&limits=%7B%22max_tool_calls%22%3A3%7D", {
+      prompt: "What is 6 × 7?",
+      limits: { max_tool_calls: 3 },
+    }],
+    [`prompt: answer\nplan: ${PLAN_TEXT}`, { prompt: "answer" }],
+  ] as const
+) {
+  Deno.test(`POST /v1/runs accepts what curl -d sends: ${body.slice(0, 40)}`, async () => {
+    const { send, created } = testApp();
+    assertEquals((await send("POST /v1/runs", { body, headers: CURL })).status, 200);
+    const { plan: _, ...rest } = created[0]!.request;
+    assertEquals(rest, request);
+  });
+}
+
+Deno.test("POST /v1/runs accepts a plan that curl --data-binary sends, with the prompt in the query", async () => {
+  const { send, created } = testApp();
+  const response = await send("POST /v1/runs?prompt=answer", { body: PLAN_TEXT, headers: CURL });
+  assertEquals([response.status, created[0]?.request], [200, { prompt: "answer", plan: PLAN_TEXT }]);
+});
+
+Deno.test("a body of curl -d that is nothing of these is refused with what to write", async () => {
+  const { send } = testApp();
+  for (const body of ["hello", "session: [", "prompt=%FF", "prompt=a&prompt=b", "__proto__=1"]) {
+    assertEquals(
+      await problemOf(await send("POST /v1/runs", { body, headers: CURL })),
+      "400 request_invalid",
+    );
+  }
+  const { error } = await (await send("POST /v1/runs", { body: "hello", headers: CURL })).json();
+  assert(error.message.includes('--json \'{"prompt": "Hello"}\''), error.message);
+  const { send: ask, start } = testApp();
+  const { id } = await start("answer");
+  const cancel = (body: string) => ask(`POST /v1/runs/${id}/cancel`, { body, headers: CURL });
+  assertEquals(await problemOf(await cancel("mode=graceful")), "400 request_invalid");
+  assertEquals((await cancel('{"mode": "graceful"}')).status < 300, true);
+});

@@ -115,6 +115,15 @@ for (
   });
 }
 
+Deno.test("POST /v1/runs answers 502 for a run that did not complete when Prefer is status", async () => {
+  const { send } = testApp();
+  for (const [prompt, status] of [["fail", 502], ["answer", 200]] as const) {
+    const response = await send("POST /v1/runs", { body: { prompt }, headers: { prefer: "status, wait" } });
+    await bodyOf(response, "Run");
+    assertEquals([response.status, response.headers.get("preference-applied")], [status, "wait, status"]);
+  }
+});
+
 Deno.test("POST /v1/runs answers 200 for a failed run when Accept is application/json", async () => {
   const { send } = testApp();
   const response = await send("POST /v1/runs", { body: { prompt: "fail" } });
