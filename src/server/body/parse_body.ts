@@ -38,7 +38,8 @@ const JSON_OBJECT = /^\s*\{\s*["}]/;
 
 /**
  * Reads a body that may be JSON, YAML, a form, or itself a plan; with the type that curl states, any of
- * them. A plan is returned as text, so that the plan's own reader reports errors with their line. YAML that cannot be parsed is returned as a plan too.
+ * them. A plan is returned as text, so that the plan's own reader reports errors with their line. YAML that
+ * cannot be parsed is returned as a plan too.
  *
  * @throws {PreampError} as {@link readBody}; `unsupported_media_type`; `request_invalid`; a plan's codes for
  * errors inside `plan`.
