@@ -5,6 +5,7 @@
  *
  * @module
  */
+export { GrowingText } from "./growing_text.ts";
 export { AnswerBlocks, type AnswerBlocksOptions } from "./provider/answer_blocks.ts";
 export { readEvents, type StreamedEvent } from "./provider/event_stream.ts";
 export {

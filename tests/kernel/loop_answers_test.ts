@@ -3,7 +3,7 @@ import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
-import { assertEquals, assertMatch } from "../assert.ts";
+import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { calls, hook, kit, type TestModule, tool } from "../support/sessions.ts";
 import { brief, CALL, END, START, TEXT } from "../support/turn_events.ts";
 
@@ -230,6 +230,22 @@ Deno.test("malformed deltas, and those after the end, are dropped", async () => 
   const { run, data } = kit({ providers: [provider], hooks: [hook("provider:response", () => late!())] });
   assertEquals((await run()).status, "completed");
   assertEquals(data("content_block:delta").map((delta) => delta.delta), ["hi"]);
+});
+
+Deno.test("deltas that arrive faster than they are emitted are joined, and none is lost", async () => {
+  const words = Array.from({ length: 2_000 }, (_, at) => `${at} `);
+  const provider = new MockProvider({ response: words.join("") });
+  const complete = provider.complete.bind(provider);
+  provider.complete = (request, options) => {
+    for (const delta of words) options!.onDelta!({ block_index: 0, block_type: "text", delta });
+    return complete(request, {});
+  };
+  const { run, data } = kit({ providers: [provider] });
+  assertEquals((await run()).output_text, words.join(""));
+  const deltas = data("content_block:delta");
+  assertEquals(deltas.map(({ delta }) => delta).join(""), words.join(""));
+  assertEquals(deltas.map(({ sequence }) => sequence), deltas.map((_, index) => index + 1));
+  assert(deltas.length < 300, String(deltas.length));
 });
 
 Deno.test("an answer that is not streamed has one delta for each text block", async () => {

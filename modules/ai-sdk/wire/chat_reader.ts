@@ -1,5 +1,6 @@
 /** Reads answers of Chat Completions, which each server sends in a form of its own. */
 import { isObject, jsonEqual, type JsonObject } from "preamp/base";
+import { GrowingText } from "preamp/provider";
 import { parsed } from "../names.ts";
 import {
   argumentsText,
@@ -29,8 +30,8 @@ export class ChatReader implements EventReader {
   ended = false;
   readonly #options: ChatReaderOptions;
   readonly #calls = new StreamedCalls();
-  #text = "";
-  #reasoning = "";
+  readonly #text = new GrowingText();
+  readonly #reasoning = new GrowingText();
 
   constructor(options: ChatReaderOptions = {}) {
     this.#options = options;
@@ -89,14 +90,14 @@ export class ChatReader implements EventReader {
   /** Returns the delta of a choice; of a whole message at the end of a stream, what is missing. */
   #deltaOf({ delta, message }: JsonObject): Delta {
     const added = deltaIn(isObject(delta) ? delta : {});
-    this.#text += added.text;
-    this.#reasoning += added.reasoning;
+    this.#text.append(added.text);
+    this.#reasoning.append(added.reasoning);
     if (!isObject(message)) return added;
     const whole = deltaIn(message);
-    const text = missingIn(whole.text, this.#text);
-    const reasoning = missingIn(whole.reasoning, this.#reasoning);
-    this.#text += text;
-    this.#reasoning += reasoning;
+    const text = missingIn(whole.text, this.#text.value);
+    const reasoning = missingIn(whole.reasoning, this.#reasoning.value);
+    this.#text.append(text);
+    this.#reasoning.append(reasoning);
     return {
       ...added,
       text: added.text + text,

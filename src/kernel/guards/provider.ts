@@ -5,6 +5,7 @@
 import { untilAborted } from "../../sdk/abortable.ts";
 import { errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
 import { statusOf, toLLMError, usageOfFailure } from "../../sdk/llm_errors.ts";
+import { GrowingText } from "../../sdk/growing_text.ts";
 import { providerFailure } from "../../sdk/loop/provider_errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { describeKind } from "../../sdk/value_path.ts";
@@ -46,9 +47,9 @@ interface OpenCall {
   /** Usage of another provider that answered it. */
   usage: Usage | null;
   /** Deltas that the caller received, without those of a part that is counted already. */
-  text: string;
+  text: GrowingText;
   /** Deltas of text among all that the caller received. */
-  answer_text: string;
+  readonly answer_text: GrowingText;
   /** Whether a part of another provider's answer is counted already. */
   part_is_counted: boolean;
   /** Ids of the model calls within it. */
@@ -203,8 +204,8 @@ export class ProviderGuard {
       open: true,
       taken: false,
       usage: null,
-      text: "",
-      answer_text: "",
+      text: new GrowingText(),
+      answer_text: new GrowingText(),
       part_is_counted: false,
     };
     const call: OpenCall = { ...state, is_for_loop, requests: new ProviderCall() };
@@ -216,8 +217,8 @@ export class ProviderGuard {
     } catch (thrown) {
       // a part of an answer counts with the event that reports it
       reservation?.settle(null, options.signal?.aborted === true && !step.is_ended);
-      if (is_for_loop) turn.broken_off_text = call.answer_text;
-      if (is_for_loop && call.text !== "" && this.#isBrokenOff(thrown, options, turn, step)) {
+      if (is_for_loop) turn.broken_off_text = call.answer_text.value;
+      if (is_for_loop && call.text.value !== "" && this.#isBrokenOff(thrown, options, turn, step)) {
         turn.broken_off = this.#partOf(thrown, request, options, call);
       }
       const part = step.is_ended ? null : this.#partOf(thrown, request, options, call);
@@ -225,7 +226,9 @@ export class ProviderGuard {
       const failure = this.#failureOf(error, part);
       const request_id = call.requests.end(); // the event of the failure ends it
       if (failure !== null && request_id !== null) failure.request_id = request_id;
-      if (outer) Object.assign(outer, { taken: false, text: "", part_is_counted: part !== null });
+      if (outer) {
+        Object.assign(outer, { taken: false, text: new GrowingText(), part_is_counted: part !== null });
+      }
       if (failure !== null && (!outer || part)) await this.#noteFailure(turn, step, failure, is_for_loop);
       if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
       throw noteError(turn, error, is_for_loop);
@@ -286,7 +289,7 @@ export class ProviderGuard {
    */
   #partOf(thrown: unknown, request: ChatRequest, { signal }: CompleteOptions, call: OpenCall): Usage | null {
     if (call.part_is_counted) return null;
-    const { text } = call;
+    const { value: text } = call.text;
     const stated = call.usage ?? usageOfFailure(thrown);
     if (stated !== null || (text === "" && signal?.aborted !== true)) return stated;
     const input_tokens = requestTokens(request.messages) + toolTokens(request.tools);
@@ -412,8 +415,8 @@ export class ProviderGuard {
     // perf: a named constant on purpose, see src/docs/performance.md#closures
     const onDelta = (delta: StreamDelta): void => {
       if (!call.open || !isDelta(delta)) return; // a late one belongs to no answer
-      call.text += delta.delta;
-      if (delta.block_type === "text") call.answer_text += delta.delta;
+      call.text.append(delta.delta);
+      if (delta.block_type === "text") call.answer_text.append(delta.delta);
       options.onDelta?.(delta);
     };
     const key = {};

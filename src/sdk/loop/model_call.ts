@@ -5,6 +5,7 @@
 import type { Coordinator } from "../contracts.ts";
 import type { ContextOverflow } from "../context_overflow.ts";
 import { errorMessage, errorName } from "../errors.ts";
+import { GrowingText } from "../growing_text.ts";
 import type { HookRegistry } from "../hooks.ts";
 import { type JsonObject, toFrozenOwn } from "../json.ts";
 import { overflowOf } from "../llm_errors.ts";
@@ -271,6 +272,9 @@ interface StartedBlock {
   sequence: number;
 }
 
+/** Deltas that wait for the handlers of those before them from which on further ones are joined. */
+const MAX_WAITING = 256;
+
 /**
  * Emits the blocks of one answer as `content_block:start`, `:delta` and `:end`: in order, as deltas arrive,
  * or all at once for a provider that does not stream. The joined deltas are always the complete text. Create
@@ -284,8 +288,7 @@ export class ContentBlockEmitter {
   #queue: StreamDelta[] = [];
   #draining: Promise<void> | null = null;
   #failure: { error: unknown } | null = null;
-  /** Text of the emitted deltas, without thinking. */
-  text = "";
+  readonly #text = new GrowingText();
 
   /** Creates the emitter of one request. */
   constructor(hooks: HookRegistry, request_id: string) {
@@ -293,31 +296,35 @@ export class ContentBlockEmitter {
     this.#request_id = request_id;
   }
 
+  /** Text of the emitted deltas, without thinking. */
+  get text(): string {
+    return this.#text.value;
+  }
+
   /** Whether any block was started. */
   get started(): boolean {
     return this.#started !== null || this.#queue.length > 0;
   }
 
-  /** Receives a delta and returns at once; emits in order. Pass it to `complete` as `onDelta`. */
+  /**
+   * Receives a delta and returns at once; emits in order. Deltas that arrive while many wait for their
+   * handlers are joined. Pass it to `complete` as `onDelta`.
+   */
   readonly onDelta = (delta: StreamDelta): void => {
-    this.#queue.push(delta);
+    const last = this.#queue.at(-1);
+    if (last?.block_index === delta.block_index && this.#queue.length >= MAX_WAITING) {
+      this.#queue[this.#queue.length - 1] = { ...last, delta: last.delta + delta.delta };
+    } else this.#queue.push(delta);
     this.#draining ??= this.#drain();
   };
 
   /** Emits the queued deltas and those that arrive meanwhile. */
   async #drain(): Promise<void> {
     try {
-      for (let index = 0; index < this.#queue.length; index++) {
-        const { block_index, block_type, name, delta } = this.#queue[index]!;
-        this.#started ??= new Map();
-        let block = this.#started.get(block_index);
-        if (!block) {
-          this.#started.set(block_index, block = { type: block_type, sequence: 0 });
-          await this.#emitStart(block_index, block_type, name);
-        }
-        if (delta === "" || block.type === "tool_call") continue;
-        if (block.type === "text") this.text += delta;
-        await this.#emitDelta(block_index, ++block.sequence, delta);
+      while (this.#queue.length > 0) {
+        const queue = this.#queue;
+        this.#queue = [];
+        for (const delta of queue) await this.#emit(delta);
       }
     } catch (error) {
       this.#failure ??= { error }; // thrown by `finish` or `abort`: this promise is not awaited
@@ -325,6 +332,18 @@ export class ContentBlockEmitter {
       this.#queue = [];
       this.#draining = null;
     }
+  }
+
+  async #emit({ block_index, block_type, name, delta }: StreamDelta): Promise<void> {
+    this.#started ??= new Map();
+    let block = this.#started.get(block_index);
+    if (!block) {
+      this.#started.set(block_index, block = { type: block_type, sequence: 0 });
+      await this.#emitStart(block_index, block_type, name);
+    }
+    if (delta === "" || block.type === "tool_call") return;
+    if (block.type === "text") this.#text.append(delta);
+    await this.#emitDelta(block_index, ++block.sequence, delta);
   }
 
   #emitStart(block_index: number, block_type: string, name: unknown): Promise<unknown> {

@@ -1,4 +1,5 @@
 /** Collects the blocks of an answer, whole or streamed, and reports their deltas. */
+import { GrowingText } from "../growing_text.ts";
 import { jsonEqual, type JsonObject } from "../json.ts";
 import type { ContentBlock } from "../content_blocks.ts";
 import type { StreamDelta } from "../messages.ts";
@@ -10,7 +11,7 @@ interface Block {
   readonly index: number;
   readonly type: StreamDelta["block_type"] | "other";
   /** Text so far; of a tool call, the JSON text of its arguments. */
-  text: string;
+  text: GrowingText;
   /** Fields of the finished block besides its type and text. */
   fields: JsonObject;
 }
@@ -116,7 +117,7 @@ export class AnswerBlocks {
     const is_new = id !== "" && !this.#used_ids.has(id) && known.length === 0;
     const fields = { id: is_new ? id : `call_${crypto.randomUUID()}`, name };
     const block = this.#create(key, "tool_call", fields);
-    block.text = args;
+    block.text.append(args);
     if (id !== "") this.#by_id.set(id, [...known, block]);
     this.#onDelta?.({ block_index: block.index, block_type: "tool_call", delta: args, ...fields });
     return block;
@@ -127,8 +128,8 @@ export class AnswerBlocks {
     this.#repeated.delete(key);
     const { arguments: input, invalid_arguments } = callOf(call, text);
     const is_repeated = this.#same(call).some((block) =>
-      block.text.startsWith(text) || // also a part of it, which says nothing else
-      invalid_arguments === undefined && jsonEqual(callOf(call, block.text).arguments, input)
+      block.text.value.startsWith(text) || // also a part of it, which says nothing else
+      invalid_arguments === undefined && jsonEqual(callOf(call, block.text.value).arguments, input)
     );
     if (!is_repeated) Object.assign(this.#startCall(key, call, text).fields, fields);
   }
@@ -161,8 +162,10 @@ export class AnswerBlocks {
     if (repeated && text !== "") repeated.text = text;
     const block = this.#by_key.get(key);
     if (!block || text === "") return;
-    if (text.startsWith(block.text)) this.appendArguments(key, text.slice(block.text.length));
-    else block.text = text;
+    const { value: before } = block.text;
+    if (text.startsWith(before)) return this.appendArguments(key, text.slice(before.length));
+    block.text = new GrowingText();
+    block.text.append(text);
   }
 
   /** Adds fields to a block; a missing block of thinking is created. */
@@ -181,7 +184,7 @@ export class AnswerBlocks {
   /** Returns the content of the answer. */
   content(): ContentBlock[] {
     this.#end();
-    return this.#blocks.map(({ type, text, fields }) => {
+    return this.#blocks.map(({ type, text: { value: text }, fields }) => {
       if (type === "text") return { type, text, ...fields };
       if (type === "thinking") return { type, thinking: text, ...fields };
       if (type === "other") return fields as ContentBlock; // `add` sets its type
@@ -194,7 +197,7 @@ export class AnswerBlocks {
   calls(): ToolCall[] {
     this.#end();
     return this.#blocks.filter(({ type }) => type === "tool_call")
-      .map(({ fields, text }) => callOf(fields, text));
+      .map(({ fields, text }) => callOf(fields, text.value));
   }
 
   /** Adds what was held back. */
@@ -204,14 +207,14 @@ export class AnswerBlocks {
   }
 
   #create(key: string, type: Block["type"], fields: JsonObject): Block {
-    const block: Block = { key, index: this.#blocks.length, type, text: "", fields };
+    const block: Block = { key, index: this.#blocks.length, type, text: new GrowingText(), fields };
     this.#blocks.push(block);
     this.#by_key.set(key, block);
     return block;
   }
 
   #extend(block: Block, delta: string): void {
-    block.text += delta;
+    block.text.append(delta);
     if (block.type !== "other") {
       this.#onDelta?.({ block_index: block.index, block_type: block.type, delta });
     }

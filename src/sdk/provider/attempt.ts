@@ -1,6 +1,7 @@
 /** The attempts of a call: the watch over each one, and the rule by which they are repeated. */
 import { untilAborted } from "../abortable.ts";
 import type { Clock } from "../contracts.ts";
+import { GrowingText } from "../growing_text.ts";
 import { LLMError } from "../llm_errors.ts";
 import { isBrokenStream, isPassing } from "../loop/provider_errors.ts";
 import type { StreamDelta } from "../messages.ts";
@@ -53,7 +54,7 @@ export class Attempt {
   received = false;
   /** Tokens that the server has counted so far. */
   usage: AnswerUsage | undefined;
-  readonly #deltas: string[] = [];
+  readonly #text = new GrowingText();
 
   /** Starts the timeouts. */
   constructor(options: AttemptOptions) {
@@ -69,7 +70,7 @@ export class Attempt {
 
   /** Text of the deltas that were emitted. */
   get text(): string {
-    return this.#deltas.join("");
+    return this.#text.value;
   }
 
   /** Runs `send`. Rejects at an abort even if `send` does not. */
@@ -95,7 +96,7 @@ export class Attempt {
   #emit(onDelta: (delta: StreamDelta) => void, delta: StreamDelta): void {
     if (this.#ended) return;
     this.emitted = true;
-    this.#deltas.push(delta.delta);
+    this.#text.append(delta.delta);
     onDelta(delta);
   }
 
