@@ -39,10 +39,12 @@ export interface EntryStream {
 }
 
 /**
- * Frames are joined up to about this many characters: one write for many deltas, and less than a page in
- * memory twice.
+ * Bytes of a chunk. Deno takes some chunks more than fit into the socket: large ones are memory of a stalled
+ * client, small ones processor time of all others.
  */
-const CHUNK_LENGTH = 64 * 1024;
+const CHUNK_BYTES = 16 * 1024;
+/** Characters that the frames of a page have, about. */
+const PAGE_LENGTH = 32 * 1024;
 /** Most entries of a page, and characters that an entry is expected to have before any was sent. */
 const MAX_PAGE_ENTRIES = 256;
 const FIRST_LENGTH = 4 * 1024;
@@ -66,6 +68,8 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
   /** The page that is being sent, and the number of its entries already sent. */
   #page: readonly Entry[] = [];
   #sent = 0;
+  /** What follows the last chunk of frames that have more bytes than one. */
+  #rest: Uint8Array | null = null;
   /** Characters of a frame on the latest chunk, on average. */
   #frame_length = FIRST_LENGTH;
   /** Result of the pending `next()`. Its handlers are attached once, not once per ping. */
@@ -90,7 +94,9 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
       if (this.#options.opening) return controller.enqueue(encoder.encode(this.#options.opening));
     }
     while (!this.#over) {
-      if (this.#sent < this.#page.length) return controller.enqueue(this.#nextChunk());
+      if (this.#rest !== null || this.#sent < this.#page.length) {
+        return controller.enqueue(this.#nextChunk());
+      }
       this.#requestPage();
       if (!this.#result && !await this.#waitForPage()) {
         return controller.enqueue(encoder.encode(this.#options.ping!.text)); // only the ping timer wakes without a page
@@ -105,6 +111,7 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
 
   end(): void {
     if (this.#over || !this.#controller) return;
+    if (this.#rest !== null) this.#controller.enqueue(this.#rest); // a frame has begun
     if (this.#options.closingFrame) this.#controller.enqueue(encoder.encode(this.#options.closingFrame));
     this.#finish("ended");
     this.#controller.close();
@@ -158,30 +165,35 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
     }
   }
 
-  /**
-   * Returns the number of entries of about one chunk: a stalled client keeps a page in memory, whose entries
-   * may be large.
-   */
+  /** Returns the number of entries of a page: a stalled client keeps it in memory. */
   #pageEntries(): number {
-    const entries = Math.floor(CHUNK_LENGTH / Math.max(1, this.#frame_length));
+    const entries = Math.floor(PAGE_LENGTH / Math.max(1, this.#frame_length));
     return Math.min(Math.max(1, entries), MAX_PAGE_ENTRIES);
   }
 
   #nextChunk(): Uint8Array {
+    const bytes = this.#rest ?? encoder.encode(this.#nextFrames());
+    this.#rest = bytes.length > CHUNK_BYTES ? bytes.subarray(CHUNK_BYTES) : null;
+    return this.#rest === null ? bytes : bytes.subarray(0, CHUNK_BYTES);
+  }
+
+  /** Returns frames of about one chunk, at least one. */
+  #nextFrames(): string {
     let text = "";
     const first = this.#sent;
-    while (this.#sent < this.#page.length && text.length < CHUNK_LENGTH) {
+    while (this.#sent < this.#page.length && text.length < CHUNK_BYTES) {
       text += this.#options.frame(this.#page[this.#sent++]!); // below length
     }
     this.#frame_length = text.length / (this.#sent - first);
     if (this.#sent >= this.#page.length) this.#page = [];
-    return encoder.encode(text);
+    return text;
   }
 
   #finish(reason: EndReason, error?: unknown): void {
     if (this.#over) return;
     this.#over = true;
     this.#page = [];
+    this.#rest = null;
     this.#abort.abort();
     this.#wake?.();
     // Lets the log release its resources. An error of the log is of no use after the end.

@@ -32,14 +32,25 @@ Deno.test("entryStream() sends every byte once and in order for any paging", asy
   ));
 });
 
-Deno.test("entryStream() splits a large page but no character", async () => {
-  const entry = "é漢😀".repeat(10_000);
-  const { body } = streamOf([[entry, entry, entry, entry]]);
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of body) chunks.push(chunk);
-  assert(chunks.length > 1);
-  const strict = new TextDecoder("utf-8", { fatal: true });
-  assertEquals(chunks.map((chunk) => strict.decode(chunk)).join(""), entry.repeat(4));
+Deno.test("entryStream() sends chunks of at most 16 KiB, whatever the length of an entry", async () => {
+  for (const length of [10, 1_000, 30_000]) {
+    const page = Array.from({ length: 40 }, () => "é漢😀".repeat(length));
+    const { body } = streamOf([page]);
+    const chunks: Uint8Array<ArrayBuffer>[] = [];
+    for await (const chunk of body) chunks.push(chunk.slice());
+    assert(chunks.every((chunk) => chunk.length <= 16 * 1024));
+    assertEquals(await new Blob(chunks).text(), page.join(""));
+  }
+});
+
+Deno.test("entryStream() ends a frame that has begun before its closing frame", async () => {
+  const { body, end } = streamOf([["x".repeat(50_000)]], { closingFrame: "bye" });
+  const reader = body.getReader();
+  const first = (await reader.read()).value!;
+  end();
+  let rest = "";
+  for (let read; !(read = await reader.read()).done;) rest += new TextDecoder().decode(read.value);
+  assertEquals(new TextDecoder().decode(first) + rest, "x".repeat(50_000) + "bye");
 });
 
 Deno.test("entryStream() requests nothing before the first read", async () => {
@@ -144,8 +155,8 @@ Deno.test("entryStream() closes the log when the client disconnects", async () =
   assertEquals([released, seen.ended], [true, ["disconnected"]]);
 });
 
-Deno.test("entryStream() asks for pages of about one chunk, whatever the length of an entry", async () => {
-  for (const [length, expected] of [[1, 256], [1_024, 64], [16 * 1024, 4], [200_000, 1]] as const) {
+Deno.test("entryStream() asks for pages of about 32 KiB, whatever the length of an entry", async () => {
+  for (const [length, expected] of [[1, 256], [1_024, 32], [4 * 1024, 8], [200_000, 1]] as const) {
     const asked: number[] = [];
     const { body } = streamOf([], {
       async *follow(_signal, pageEntries) {
@@ -156,6 +167,6 @@ Deno.test("entryStream() asks for pages of about one chunk, whatever the length 
       },
     });
     await new Response(body).body?.pipeTo(new WritableStream());
-    assertEquals(asked, [16, expected, expected]);
+    assertEquals(asked, [8, expected, expected]);
   }
 });
