@@ -6,15 +6,15 @@ import { type Lock, lockedName } from "../plan/lock.ts";
 import type { WarningDetail } from "../plan/check/findings.ts";
 import type { Policy } from "../policy/policy.ts";
 import { PreampError } from "../sdk/errors.ts";
-import type { JsonObject } from "../sdk/json.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ConnectionOptions } from "../sdk/http/pinned_connections.ts";
 import { BundleReader } from "./bundle_reader.ts";
+import type { ModuleTable } from "./module_table.ts";
 import type { BundleInput, ImportedBundle } from "./types.ts";
 
 interface ImportDeps {
   readonly policy: Policy;
-  /** Ids of the built-in modules. */
-  readonly builtins: ReadonlySet<string>;
+  readonly modules: ModuleTable;
   /** How hosts are reached; for tests. */
   readonly connection?: ConnectionOptions;
 }
@@ -26,7 +26,7 @@ interface ImportDeps {
  */
 export async function importPlan(
   input: BundleInput,
-  { policy, builtins, connection }: ImportDeps,
+  { policy, modules, connection }: ImportDeps,
 ): Promise<ImportedBundle> {
   const place = await placeOf(input.source);
   const names = new Map<string, Place>();
@@ -42,7 +42,7 @@ export async function importPlan(
   });
   const imported = await importBundle(place, {
     reader,
-    builtins,
+    ...tableOf(modules),
     names,
     remote: true,
     pathOf: (url) => pathOf(url, base_url),
@@ -95,7 +95,7 @@ function lockOfFetched(
 export async function planOfBundle(
   text: string,
   base_url: string | undefined,
-  { policy, builtins }: ImportDeps,
+  { policy, modules }: ImportDeps,
 ): Promise<{ plan: JsonObject; warnings: WarningDetail[] } | null> {
   const local = base_url?.startsWith("file:") ? base_url : undefined;
   const place = local === undefined ? NOWHERE : await placeOf(local);
@@ -104,11 +104,13 @@ export async function planOfBundle(
     reader: local === undefined
       ? { read: () => Promise.resolve(null), list: () => Promise.resolve(null) }
       : reader,
-    builtins,
+    ...tableOf(modules),
     text,
     pathOf: (url) => pathOf(url, local),
   });
-  return imported && { plan: imported.plan, warnings: warningsOf(imported) };
+  if (imported === null) return null;
+  const { instructions: _, ...plan } = imported.plan; // only an operator's plan may have them
+  return { plan: local === undefined ? plan : imported.plan, warnings: warningsOf(imported) };
 }
 
 /** The place of a text without a file. */
@@ -121,6 +123,17 @@ function warningsOf({ report }: ImportedPlan): WarningDetail[] {
     message,
     ...(hint === undefined ? {} : { hint }),
   }));
+}
+
+function tableOf(modules: ModuleTable) {
+  return {
+    builtins: modules.ids,
+    async keysOf(module: string): Promise<ReadonlySet<string> | null> {
+      const { config_schema } = await modules.listing(module);
+      const { properties, additionalProperties } = isObject(config_schema) ? config_schema : {};
+      return isObject(properties) && !isObject(additionalProperties) ? new Set(Object.keys(properties)) : null;
+    },
+  };
 }
 
 /** Returns a local file as a plan names it: relative to the plan's file, if there is one. */

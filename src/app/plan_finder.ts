@@ -115,7 +115,7 @@ export class PlanFinder {
     if (typeof input !== "string" || !mayBeBundle(input, base_url ?? name)) return found;
     const { planOfBundle } = await import("./import_plan.ts");
     const { policy, modules } = this.#options;
-    const made = await planOfBundle(input, base_url, { policy, builtins: modules.ids });
+    const made = await planOfBundle(input, base_url, { policy, modules });
     return made === null ? found : this.#withWarnings({ ...found, input: made.plan }, made.warnings);
   }
 

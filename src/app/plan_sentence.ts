@@ -48,7 +48,7 @@ export async function planSentence(
       readText: () => Promise.resolve(""),
     });
   const bundle = typeof input === "string" && mayBeBundle(input, base_url)
-    ? await planOfBundle(input, base_url, { policy: defaultPolicy(), builtins: modules.ids })
+    ? await planOfBundle(input, base_url, { policy: defaultPolicy(), modules })
     : null;
   const own = await compile(bundle?.plan ?? input);
   const all = [own];

@@ -152,7 +152,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       vendor: async (input, caller, files) =>
         (await import("./vendor_plan.ts")).vendorPlan(input, caller, await open(), files),
       importBundle: async (input) =>
-        (await import("./import_plan.ts")).importPlan(input, { policy, builtins: modules.ids }),
+        (await import("./import_plan.ts")).importPlan(input, { policy, modules }),
       diff: async (from, to, caller) => (await explaining()).diff(from, to, caller, await open()),
       list: async () => (await open()).plans.list(),
       get: async (name) => await planDocument(name, await open()),

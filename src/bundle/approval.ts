@@ -29,6 +29,14 @@ export function approvalConfig(config: JsonObject, report: Report, where: string
   };
 }
 
+/** Returns rules that deny the commands of a pattern such as `rm *`; null if words cannot say it. */
+export function denialOf(pattern: unknown): JsonObject[] | null {
+  if (typeof pattern !== "string" || pattern.trim() === "" || /[\^$|()[\]{}+\\]/.test(pattern)) return null;
+  const words = pattern.trim().split(/\s+/);
+  const argv = [...words.at(-1) === "*" ? words.slice(0, -1) : words, "**"];
+  return argv.length > 1 ? [{ tool: "bash", argv, action: "deny" }] : null;
+}
+
 function translatedRule(rule: unknown, report: Report, where: string): JsonObject[] {
   const { pattern, action } = isObject(rule) ? rule : {};
   if (action === "auto_approve") {
@@ -38,13 +46,11 @@ function translatedRule(rule: unknown, report: Report, where: string): JsonObjec
   if (action !== "auto_deny" && action !== "deny") {
     throw refused(where, `its action ${describe(action)} is not known`);
   }
-  if (typeof pattern !== "string" || pattern.trim() === "" || /[\^$|()[\]{}+\\]/.test(pattern)) {
-    throw refused(where, `its pattern ${describe(pattern)} cannot be written as words with *`);
-  }
-  const words = pattern.trim().split(/\s+/);
-  const argv = [...words.at(-1) === "*" ? words.slice(0, -1) : words, "**"];
-  const command = argv.length > 1 ? [{ tool: "bash", argv, action: "deny" }] : [];
-  return words.length === 1 ? [{ tool: words[0]!, action: "deny" }, ...command] : command;
+  const command = denialOf(pattern);
+  if (pattern === "*") return [{ tool: "*", action: "deny" }];
+  if (command === null) throw refused(where, `its pattern ${describe(pattern)} cannot be written as words with *`);
+  const word = String(pattern).trim();
+  return /\s/.test(word) ? command : [{ tool: word, action: "deny" }, ...command]; // a tool, or a program
 }
 
 function refused(where: string, fact: string): PreampError {

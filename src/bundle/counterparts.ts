@@ -5,7 +5,7 @@
 import { parseSource } from "../plan/source/source.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describe } from "../sdk/value_path.ts";
-import { approvalConfig } from "./approval.ts";
+import { approvalConfig, denialOf } from "./approval.ts";
 import type { Report } from "./report.ts";
 
 /** What a translation may use. */
@@ -17,6 +17,12 @@ export interface TranslationContext {
   readonly where: string;
   /** Returns the folders of skills that can be used, as the plan names them. */
   skillFolders(references: readonly unknown[], where: string): Promise<string[]>;
+  /** Resolves to a local module as the plan names it; null if it is not code for this program. */
+  entryOf(source: string): Promise<string | null>;
+  /** Resolves to the keys of a built-in module's config; null: any. */
+  keysOf(module: string): Promise<ReadonlySet<string> | null>;
+  /** Adds rules to hooks-approval. */
+  addRules(rules: readonly JsonObject[]): void;
 }
 
 interface Row {
@@ -43,7 +49,7 @@ const RUNS: Readonly<Record<string, Row>> = {
     config: () => ({ dialect: "patch" }),
   },
   "tool-search": { permissions: { read: WORKSPACE } },
-  "tool-bash": { permissions: { read: WORKSPACE, run: ["bash"] } },
+  "tool-bash": { permissions: { read: WORKSPACE, run: ["bash"] }, config: shellConfig },
   "tool-web": { permissions: { net: true } },
   "tool-skills": { permissions: { read: WORKSPACE }, config: skillsConfig },
   "tool-task": { config: taskConfig },
@@ -107,7 +113,14 @@ export async function translate(spec: JsonObject, context: TranslationContext): 
   const written = isObject(spec.config) ? spec.config : {};
   const is_elsewhere = id === "hooks-logging" && written.path === undefined; // its file is a template
   if (builtins.has(module) && !isOurSource(spec.source) && !is_elsewhere) {
-    const config = row.config ? await row.config(written, context) : written;
+    const config = await knownKeys(row.config ? await row.config(written, context) : written, module, context);
+    if (module === "tool-mcp" && config.servers === undefined && config.mcpServers === undefined) {
+      return leaveOut(
+        "warning",
+        "it names no server",
+        "preamp plan import --mcp .amplifier/mcp.json -o servers.yaml makes a plan of them; then run with both: -p plan.yaml -p servers.yaml",
+      );
+    }
     const { source: _, config: __, module: ___, id: ____, ...rest } = spec;
     const instance = spec.instance_id ?? spec.id;
     return {
@@ -122,7 +135,10 @@ export async function translate(spec: JsonObject, context: TranslationContext): 
       },
     };
   }
-  if (isOurSource(spec.source)) return { spec: { ...spec, module: id } };
+  const entry = typeof spec.source === "string" ? await context.entryOf(spec.source) : null;
+  if (entry !== null || isOurSource(spec.source)) {
+    return { spec: { ...spec, module: id, ...(entry === null ? {} : { source: entry }) } };
+  }
   const known = Object.hasOwn(LEFT_OUT, id) ? LEFT_OUT[id] : undefined;
   if (known) {
     const message = typeof written.message === "string" ? written.message : "";
@@ -140,10 +156,25 @@ export async function translate(spec: JsonObject, context: TranslationContext): 
 
 /** Returns whether a source is code for this program: a file in TypeScript or JavaScript, or a package. */
 function isOurSource(source: unknown): boolean {
-  if (typeof source !== "string") return false;
+  if (typeof source !== "string" || source.startsWith("file:")) return false;
   if (/^(?:npm|jsr|data):/.test(source)) return true;
   const parsed = parseSource(source);
   return "source" in parsed && parsed.source.kind === "url" && parsed.source.folder !== true;
+}
+
+/** Resolves to a config without the keys that the module does not have, each of which is reported. */
+async function knownKeys(
+  config: JsonObject,
+  module: string,
+  { report, where, keysOf }: TranslationContext,
+): Promise<JsonObject> {
+  const keys = await keysOf(module);
+  if (keys === null) return config;
+  const unknown = Object.keys(config).filter((key) => !keys.has(key));
+  if (unknown.length > 0) {
+    report.warn(`${unknown.join(", ")} of ${module} in ${where} ${unknown.length === 1 ? "has" : "have"} no counterpart`);
+  }
+  return Object.fromEntries(Object.entries(config).filter(([key]) => keys.has(key)));
 }
 
 /** Returns the permissions of a row, with the folders that a config names. */
@@ -193,6 +224,25 @@ function filesConfig(config: JsonObject, { report, where }: TranslationContext):
     delete rest[key];
   }
   return rest;
+}
+
+/** Keys of a list of commands. Those that are denied become rules of hooks-approval. */
+function shellConfig(config: JsonObject, { report, where, addRules }: TranslationContext): JsonObject {
+  const { timeout, working_dir, denied_commands, allowed_commands, ...rest } = config;
+  for (const key of ["require_approval", "safety_profile", "safety_overrides", "max_concurrent"]) delete rest[key];
+  for (const command of Array.isArray(denied_commands) ? denied_commands : []) {
+    const rules = denialOf(command);
+    if (rules) addRules(rules);
+    else report.warn(`The denied command ${describe(command)} of ${where} is asked about, and not denied`);
+  }
+  if (Array.isArray(allowed_commands) && allowed_commands.length > 0) {
+    report.note(`allowed_commands of ${where} is left out: a person is asked about each command`);
+  }
+  return {
+    ...rest,
+    ...(typeof timeout === "number" ? { timeout_s: timeout } : {}),
+    ...(typeof working_dir === "string" ? { root: working_dir } : {}),
+  };
 }
 
 async function skillsConfig(config: JsonObject, context: TranslationContext): Promise<JsonObject> {

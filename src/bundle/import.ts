@@ -23,6 +23,8 @@ export interface ImportOptions {
   readonly names?: ReadonlyMap<string, Place>;
   /** Whether files of other checkouts may be read. Default: false. */
   readonly remote?: boolean;
+  /** Resolves to the keys of a built-in module's config; null: any. */
+  readonly keysOf: (module: string) => Promise<ReadonlySet<string> | null>;
   /** Returns a local file or folder as the plan names it. */
   readonly pathOf: (url: string) => string;
   /** Text of the file, if it was read before. */

@@ -3,7 +3,7 @@
  * bundles write them.
  */
 import { escapedPath } from "../plan/source/source.ts";
-import { parseGitRoot } from "../plan/source/source_git.ts";
+import { gitSourceOfPage, parseGitRoot } from "../plan/source/source_git.ts";
 
 /** A checkout: nothing outside of it is read for its bundles. */
 export interface Root {
@@ -65,7 +65,10 @@ export function parseReference(written: string): Reference {
   const refuse = (fact: string, hint = FORMS): Reference => ({ kind: "refused", fact, hint });
   if (text === "") return refuse("it is empty");
   if (/^git\+https:/i.test(text)) return gitPlace(text);
-  if (/^https?:\/\//i.test(text)) return webPlace(text);
+  if (/^https?:\/\//i.test(text)) {
+    const git = gitSourceOfPage(text); // the address of a repository, as a browser shows it
+    return git === undefined ? webPlace(text) : gitPlace(git);
+  }
   if (/^(?:[/\\~]|[a-z]:[\\/]|file:)/i.test(text)) {
     return refuse("a bundle names files of its own folder only", "copy the file into the bundle's folder");
   }

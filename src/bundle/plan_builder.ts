@@ -19,6 +19,7 @@ export interface PlanPart {
 }
 
 interface BuilderOptions {
+  readonly keysOf: TranslationContext["keysOf"];
   readonly builtins: ReadonlySet<string>;
   readonly pathOf: (url: string) => string;
 }
@@ -45,6 +46,10 @@ export class PlanBuilder {
   readonly #module_origins = new Map<string, string[]>();
   readonly #run = new Set<string>();
   readonly #left_out = new Set<string>();
+  /** Rules of hooks-approval that other modules need. */
+  readonly #rules: JsonObject[] = [];
+  /** Modules of modes that the bundle names. */
+  readonly #mode_modules = new Set<string>();
 
   constructor(loader: BundleLoader, options: BuilderOptions) {
     this.#loader = loader;
@@ -64,6 +69,10 @@ export class PlanBuilder {
       plan.system = prompt.text;
       this.#parts.push({ path: ["system"], from: prompt.sources.join(", ") });
     }
+    if (this.#prompts.mentions_project && rest.instructions === undefined) {
+      plan.instructions = "project";
+      report.note("A text mentions AGENTS.md: instructions: project reads it in the folder that the agent works in");
+    }
     for (const section of ["providers", "tools"] as const) {
       const specs = await this.#modules(section, bundle.modules[section]);
       if (specs.length > 0) plan[section] = withoutPatchTwice(specs);
@@ -78,7 +87,8 @@ export class PlanBuilder {
     const agents = await this.#agents(bundle, plan);
     if (Object.keys(agents).length > 0) plan.agents = agents;
     this.#reportRoles(agents, rest.roles);
-    await this.#reportModes(bundle);
+    const modes = await this.#modes(bundle);
+    if (Object.keys(modes).length > 0) plan.modes = modes;
     return this.#built({ ...plan, ...this.#rest(rest) });
   }
 
@@ -164,7 +174,7 @@ export class PlanBuilder {
   async #translate({ spec, from }: Entry): Promise<JsonObject | null> {
     const id = String(spec.module ?? keyOf(spec));
     if (MODE_MODULES.has(id)) {
-      this.#left_out.add(id);
+      this.#mode_modules.add(id);
       return null; // reported with the modes
     }
     const context: TranslationContext = {
@@ -172,6 +182,9 @@ export class PlanBuilder {
       builtins: this.#options.builtins,
       where: from.at(-1)?.file ?? "the bundle",
       skillFolders: (references) => this.#skillFolders(references, from),
+      entryOf: (source) => this.#entryOf(source),
+      keysOf: this.#options.keysOf,
+      addRules: (rules) => void this.#rules.push(...rules),
     };
     const translated = await translate(spec, context);
     if ("spec" in translated) {
@@ -206,6 +219,19 @@ export class PlanBuilder {
     return folders;
   }
 
+  /** Resolves to a local module as the plan names it; null if it is not code for this program. */
+  async #entryOf(source: string): Promise<string | null> {
+    if (!source.startsWith("file:")) return null;
+    if (/\.[cm]?[jt]sx?$/.test(source)) return this.#options.pathOf(source);
+    for (const { folder: { root } } of [...this.#loader.namespaces.values()].flat()) {
+      if (!source.startsWith(root.url)) continue;
+      const path = `${decodeURIComponent(source.slice(root.url.length)).replace(/\/$/, "")}/mod.ts`;
+      const is_ours = (await this.#loader.files.list({ root, path: path.replace(/\/mod\.ts$/, "") }))?.includes("mod.ts");
+      return is_ours ? this.#options.pathOf(urlOf({ root, path })) : null;
+    }
+    return null;
+  }
+
   async #folderOf(written: string, where: string): Promise<string | null> {
     const { report, files, namespaces } = this.#loader;
     const reference = parseReference(written);
@@ -232,17 +258,14 @@ export class PlanBuilder {
       }; a person is asked before a call writes, runs a command or reads the web`,
       "preamp plan explain shows all; narrow permissions and the rules of hooks-approval",
     );
-    const web = grants.includes(GRANTS["tool-web"]!)
-      ? [{ tool: "web_*", action: "ask", remember: "session" }]
-      : [];
+    const rules = [
+      ...this.#rules,
+      ...grants.includes(GRANTS["tool-web"]!) ? [{ tool: "web_*", action: "ask", remember: "session" }] : [],
+    ];
     const gate = hooks.find(({ module }) => module === "hooks-approval");
-    if (!gate) {
-      return [...hooks, {
-        module: "hooks-approval",
-        config: { preset: "ask-writes", ...(web.length > 0 ? { rules: web } : {}) },
-      }];
-    }
-    return web.length === 0 ? [...hooks] : withRules(hooks, [...rulesOf(gate), ...web]);
+    if (gate) return rules.length === 0 ? [...hooks] : withRules(hooks, [...rules, ...rulesOf(gate)]);
+    const config = { preset: "ask-writes", ...(rules.length === 0 ? {} : { rules }) };
+    return [...hooks, { module: "hooks-approval", config }];
   }
 
   async #agents(bundle: Composed, plan: JsonObject): Promise<JsonObject> {
@@ -359,19 +382,28 @@ export class PlanBuilder {
     );
   }
 
-  async #reportModes(bundle: Composed): Promise<void> {
-    const named = [...this.#left_out].some((id) => MODE_MODULES.has(id));
+  /** Resolves to the modes of the bundle, for a plan; reports a gate that is missing. */
+  async #modes(bundle: Composed): Promise<JsonObject> {
+    const { report } = this.#loader;
+    const named = [...this.#mode_modules];
     const modes = await findModes(this.#loader);
-    if (!named && modes.length === 0) return;
-    const names = modes.map(({ name }) => name).join(", ");
-    this.#loader.report.warn(
-      modes.length === 0
-        ? `The modes of ${
-          bundle.name ?? "the bundle"
-        } are left out: their files cannot be listed on another host`
-        : `The modes ${names} are left out, and with them what they deny`,
-      "write what they deny as rules of hooks-approval (preamp docs hooks-approval)",
-    );
+    const names = Object.keys(modes);
+    if (names.length > 0) {
+      for (const id of named) this.#run.add(id);
+      report.note(
+        `The modes ${names.join(", ")} are gates of the plan, and none is on at first; only a person changes the mode`,
+        "preamp chat: /mode NAME; preamp run: --mode NAME; or mode: NAME in the plan",
+      );
+      return modes;
+    }
+    for (const id of named) this.#left_out.add(id);
+    if (named.length > 0) {
+      report.warn(
+        `The modes of ${bundle.name ?? "the bundle"} are left out, and with them what they deny: no folder modes/ can be listed`,
+        "clone the repositories of bundles on other hosts, and import the folder",
+      );
+    }
+    return {};
   }
 
   /** Returns the further keys of a plan. */

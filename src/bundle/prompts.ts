@@ -17,6 +17,8 @@ export interface Prompt {
 /** Builds the prompts of one import. */
 export class Prompts {
   readonly #loader: BundleLoader;
+  /** Whether a text mentions the instructions of the project that an agent works in. */
+  mentions_project = false;
 
   constructor(loader: BundleLoader) {
     this.#loader = loader;
@@ -72,6 +74,10 @@ export class Prompts {
     const { report } = this.#loader;
     const reference = parseReference(mention);
     if (reference.kind !== "named") {
+      if (/^(?:\.\/)?(?:AGENTS|CLAUDE)\.md$/.test(mention)) {
+        this.mentions_project = true;
+        return null;
+      }
       // a word such as @someone is no file; /^user:/ and /^project:/ are named
       if (/^(?:\.{0,2}\/|~|.*\.\w{1,8}$)/.test(mention)) {
         report.note(

@@ -125,7 +125,7 @@ async function dataOf({ name, text, url }: InputText, io: Io): Promise<JsonObjec
     import("../app/import_plan.ts"),
     import("../app/module_table.ts"),
   ]);
-  const deps = { policy: defaultPolicy(), builtins: createModuleTable().ids };
+  const deps = { policy: defaultPolicy(), modules: createModuleTable() };
   const made = await inDocument(name, planOfBundle(text, url.href, deps));
   for (const { message } of made?.warnings ?? []) {
     io.err.write(`${styleOf(io.err).yellow("warning:")} ${escapeUnprintable(`${name}: ${message}`)}\n`);

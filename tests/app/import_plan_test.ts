@@ -8,7 +8,7 @@ import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes 
 import { inFolder } from "../support/folder.ts";
 
 const OPERATOR: Caller = { name: "cli", namespace: "test", origin: "operator" };
-const DEPS = { policy: defaultPolicy(), builtins: createModuleTable().ids };
+const DEPS = { policy: defaultPolicy(), modules: createModuleTable() };
 const HARBOR = new URL("../fixtures/bundles/harbor/", import.meta.url);
 
 function importOf(source: string, more: Partial<BundleInput> = {}, deps = DEPS) {
@@ -30,11 +30,9 @@ Deno.test("importPlan() makes a plan of a whole bundle, which explain describes"
     const { plan, modules } = await importOf(HARBOR.href, { base_url });
     assertEquals(modules.left_out.toSorted(), [
       "hooks-logging",
-      "hooks-mode",
       "hooks-session-naming",
       "hooks-streaming-ui",
       "tool-lsp",
-      "tool-mode",
       "tool-recipes",
     ]);
     assertEquals((plan.system as string).match(/<context_file /g)?.length, 23);

@@ -259,12 +259,91 @@ spawn: { exclude_tools: [tool-delegate, tool-todo] }
     thinking_budget: 9,
   });
   assertEquals((plan.tools as JsonObject[])[0]!.config, { dialect: "patch" });
-  assertEquals((plan.tools as JsonObject[])[1], { module: "tool-mine", source: "file:///bundle/mine.ts" });
+  assertEquals((plan.tools as JsonObject[])[1], { module: "tool-mine", source: "mine.ts" });
   assertEquals(plan.spawn, { exclude_tools: ["tool-task", "tool-todo"] });
   assertEquals(modules.left_out, ["tool-lsp", "hooks-streaming-ui", "hooks-guard"]);
   const warnings = messagesOf(imported, "warning");
   assertEquals(warnings.length, 2);
   assertMatch(warnings[1]!, /hooks-guard of bundle\.yaml is left out: .* a hook may have been a gate/);
+});
+
+Deno.test("importBundle() takes local modules of this program, and no others", async () => {
+  const imported = await importTexts({
+    "bundle.yaml": bundle(
+      "root",
+      "tools: [{ module: tool-a, source: ./modules/tool-a }, { module: tool-b, source: ./modules/tool-b }, { module: tool-c, source: 'https://example.com/c/mod.ts' }]\n",
+    ),
+    "modules/tool-a/mod.ts": "export default {};",
+    "modules/tool-b/pyproject.toml": "",
+  }, { path: "bundle.yaml" });
+  assertEquals(imported.plan.tools, [
+    { module: "tool-a", source: "modules/tool-a/mod.ts" },
+    { module: "tool-c", source: "https://example.com/c/mod.ts" },
+  ]);
+  assertEquals(imported.modules.left_out, ["tool-b"]);
+});
+
+Deno.test("importBundle() keeps denied commands, and reports keys without a counterpart", async () => {
+  const imported = await importTexts({
+    "bundle.yaml": bundle(
+      "root",
+      "tools: [{ module: tool-bash, config: { denied_commands: [sudo, 'rm -rf *', 'a | b'], timeout: 60, colour: red } }, { module: tool-mcp }]\n",
+    ),
+  }, { path: "bundle.yaml" });
+  assertEquals(configOf(imported.plan.tools, "tool-bash"), { timeout_s: 60 });
+  assertEquals(configOf(imported.plan.hooks, "hooks-approval").rules, [
+    { tool: "bash", argv: ["sudo", "**"], action: "deny" },
+    { tool: "bash", argv: ["rm", "-rf", "**"], action: "deny" },
+  ]);
+  assertEquals(messagesOf(imported, "warning"), [
+    'The denied command "a | b" of bundle.yaml is asked about, and not denied',
+    "colour of tool-bash in bundle.yaml has no counterpart",
+    "tool-mcp of bundle.yaml is left out: it names no server",
+  ]);
+});
+
+Deno.test("importBundle() makes gates of modes, for all that they do not name too", async () => {
+  const { plan, modules } = await importTexts({
+    "bundle.md": `---\n${
+      bundle("root", "tools: [tool-filesystem, tool-mode]\nhooks: [{ module: hooks-mode }]\n")
+    }---\nRead @AGENTS.md.\n`,
+    "modes/look.md": `---
+mode:
+  name: Look Around
+  description: Looks
+  tools: { safe: [read_file, my_tool], warn: [bash], block: [write_file], odd: [grep] }
+---
+LOOK for \${X}.
+`,
+    "modes/README.md": "# Modes\n",
+  });
+  assertEquals(plan.instructions, "project");
+  assertEquals(plan.modes, {
+    "Look-Around": {
+      description: "Looks",
+      instruction: "LOOK for $${X}.",
+      rules: [
+        { tool: "write", action: "deny" },
+        { tool: "grep", action: "deny" },
+        { tool: "bash", action: "ask" },
+        { tool: "job", action: "ask" },
+        { tool: "read", action: "allow" },
+        { tool: "my_tool", action: "allow" },
+      ],
+      default: "deny",
+    },
+  });
+  assertEquals(modules, { run: ["tool-filesystem", "tool-mode", "hooks-mode"], left_out: [] });
+});
+
+Deno.test("importBundle() warns when the gates of a bundle are missing", async () => {
+  const imported = await importTexts({ "bundle.yaml": bundle("root", "hooks: [{ module: hooks-mode }]\n") }, {
+    path: "bundle.yaml",
+  });
+  assertMatch(
+    messagesOf(imported, "warning")[0]!,
+    /modes of root are left out, and with them what they deny/,
+  );
 });
 
 Deno.test("importBundle() never loses a rule that denies", async () => {

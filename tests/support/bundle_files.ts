@@ -3,6 +3,7 @@ import { createModuleTable } from "../../src/app/module_table.ts";
 import type { FileReader } from "../../src/bundle/files.ts";
 import { importBundle, type ImportedPlan, type ImportOptions } from "../../src/bundle/import.ts";
 
+const TABLE = createModuleTable();
 const ROOT = "file:///bundle/";
 
 /** Files by URL, or by their path below the bundle's folder. */
@@ -35,7 +36,11 @@ export async function importTexts(
 ): Promise<ImportedPlan> {
   const imported = await importBundle({ root: { url: ROOT, label: "" }, path }, {
     reader: textReader(texts),
-    builtins: createModuleTable().ids,
+    builtins: TABLE.ids,
+    async keysOf(module) {
+      const { properties } = (await TABLE.listing(module)).config_schema as { properties?: object };
+      return properties ? new Set(Object.keys(properties)) : null;
+    },
     pathOf: (url) => decodeURIComponent(url.slice(ROOT.length)),
     ...options,
   });
