@@ -48,7 +48,9 @@ function translatedRule(rule: unknown, report: Report, where: string): JsonObjec
   }
   const command = denialOf(pattern);
   if (pattern === "*") return [{ tool: "*", action: "deny" }];
-  if (command === null) throw refused(where, `its pattern ${describe(pattern)} cannot be written as words with *`);
+  if (command === null) {
+    throw refused(where, `its pattern ${describe(pattern)} cannot be written as words with *`);
+  }
   const word = String(pattern).trim();
   return /\s/.test(word) ? command : [{ tool: word, action: "deny" }, ...command]; // a tool, or a program
 }

@@ -113,7 +113,11 @@ export async function translate(spec: JsonObject, context: TranslationContext): 
   const written = isObject(spec.config) ? spec.config : {};
   const is_elsewhere = id === "hooks-logging" && written.path === undefined; // its file is a template
   if (builtins.has(module) && !isOurSource(spec.source) && !is_elsewhere) {
-    const config = await knownKeys(row.config ? await row.config(written, context) : written, module, context);
+    const config = await knownKeys(
+      row.config ? await row.config(written, context) : written,
+      module,
+      context,
+    );
     if (module === "tool-mcp" && config.servers === undefined && config.mcpServers === undefined) {
       return leaveOut(
         "warning",
@@ -172,7 +176,11 @@ async function knownKeys(
   if (keys === null) return config;
   const unknown = Object.keys(config).filter((key) => !keys.has(key));
   if (unknown.length > 0) {
-    report.warn(`${unknown.join(", ")} of ${module} in ${where} ${unknown.length === 1 ? "has" : "have"} no counterpart`);
+    report.warn(
+      `${unknown.join(", ")} of ${module} in ${where} ${
+        unknown.length === 1 ? "has" : "have"
+      } no counterpart`,
+    );
   }
   return Object.fromEntries(Object.entries(config).filter(([key]) => keys.has(key)));
 }
@@ -229,7 +237,9 @@ function filesConfig(config: JsonObject, { report, where }: TranslationContext):
 /** Keys of a list of commands. Those that are denied become rules of hooks-approval. */
 function shellConfig(config: JsonObject, { report, where, addRules }: TranslationContext): JsonObject {
   const { timeout, working_dir, denied_commands, allowed_commands, ...rest } = config;
-  for (const key of ["require_approval", "safety_profile", "safety_overrides", "max_concurrent"]) delete rest[key];
+  for (const key of ["require_approval", "safety_profile", "safety_overrides", "max_concurrent"]) {
+    delete rest[key];
+  }
   for (const command of Array.isArray(denied_commands) ? denied_commands : []) {
     const rules = denialOf(command);
     if (rules) addRules(rules);

@@ -80,8 +80,8 @@ async function planOf(file: ParsedFile, place: Place, loader: BundleLoader, buil
 }
 
 function missing(place: Place): PreampError {
-  const fact = place.path.includes(".")
+  const fact = /\.\w+$/.test(place.path)
     ? "there is no such file"
-    : "there is no bundle.md and no bundle.yaml in it";
+    : "there is no such folder with a bundle.md or bundle.yaml";
   return new PreampError("not_found", `Cannot import ${show(place)}: ${fact}`);
 }

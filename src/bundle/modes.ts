@@ -35,7 +35,9 @@ export function readMode({ data, body }: ParsedFile, place: Place, report: Repor
   for (const [kind, list] of Object.entries(isObject(tools) ? tools : {})) {
     const is_known = Object.hasOwn(LISTS, kind);
     const into = is_known ? LISTS[kind as keyof typeof LISTS] : "deny"; // an own key
-    if (!is_known) report.warn(`tools.${kind} of the mode ${describe(name)} is not known: its tools are denied`);
+    if (!is_known) {
+      report.warn(`tools.${kind} of the mode ${describe(name)} is not known: its tools are denied`);
+    }
     for (const tool of Array.isArray(list) ? list : []) {
       const ours = toolNames(String(tool));
       // a tool of another module has its own name

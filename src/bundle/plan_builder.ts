@@ -30,6 +30,12 @@ interface BuiltPlan {
   readonly modules: { readonly run: readonly string[]; readonly left_out: readonly string[] };
 }
 
+/** Keys of a plan's session besides the modules. */
+const SESSION_KEYS: ReadonlySet<string> = new Set([
+  ...["injection_budget_per_turn", "injection_budget_mode", "injection_size_limit"],
+  ...["hooks_first", "raw", "metadata"],
+]);
+
 /** Where a module came from that no file names. */
 const ADDED = "no file: it asks a person, as the program of a bundle does";
 
@@ -71,7 +77,9 @@ export class PlanBuilder {
     }
     if (this.#prompts.mentions_project && rest.instructions === undefined) {
       plan.instructions = "project";
-      report.note("A text mentions AGENTS.md: instructions: project reads it in the folder that the agent works in");
+      report.note(
+        "A text mentions AGENTS.md: instructions: project reads it in the folder that the agent works in",
+      );
     }
     for (const section of ["providers", "tools"] as const) {
       const specs = await this.#modules(section, bundle.modules[section]);
@@ -83,9 +91,10 @@ export class PlanBuilder {
         "run it with -m PROVIDER/MODEL, or set PREAMP_MODEL for prompts without a plan",
       );
     }
-    plan.hooks = this.#gated(await this.#modules("hooks", bundle.modules.hooks), plan.tools);
+    plan.hooks = await this.#modules("hooks", bundle.modules.hooks);
     const agents = await this.#agents(bundle, plan);
     if (Object.keys(agents).length > 0) plan.agents = agents;
+    this.#finishGate(plan);
     this.#reportRoles(agents, rest.roles);
     const modes = await this.#modes(bundle);
     if (Object.keys(modes).length > 0) plan.modes = modes;
@@ -112,8 +121,9 @@ export class PlanBuilder {
     const providers = await this.#modules("providers", entries("providers"));
     if (providers.length > 0) plan.providers = providers;
     plan.tools = await this.#modules("tools", tools);
-    const hooks = this.#gated(await this.#modules("hooks", entries("hooks")), plan.tools);
+    const hooks = await this.#modules("hooks", entries("hooks"));
     plan.hooks = only ? withRules(hooks, rulesOfTools(only, [])) : hooks;
+    this.#finishGate(plan);
     if (fields.model_role !== undefined || fields.provider_preferences !== undefined) {
       this.#loader.report.note(
         `The model that ${from} asks for is that of a sub-agent, and this plan is run itself`,
@@ -155,7 +165,11 @@ export class PlanBuilder {
       built[slot] = translated ? short(translated) : otherwise;
       if (origins.length > 0) this.#parts.push({ path: ["session", slot], from: textOf(origins) });
     }
-    return { ...built, ...rest };
+    for (const [key, value] of Object.entries(rest)) {
+      if (SESSION_KEYS.has(key)) built[key] = value;
+      else if (!/_source$/.test(key)) report.note(`session.${key} has no counterpart`);
+    }
+    return built;
   }
 
   async #modules(section: string, entries: readonly Entry[]): Promise<JsonObject[]> {
@@ -226,7 +240,8 @@ export class PlanBuilder {
     for (const { folder: { root } } of [...this.#loader.namespaces.values()].flat()) {
       if (!source.startsWith(root.url)) continue;
       const path = `${decodeURIComponent(source.slice(root.url.length)).replace(/\/$/, "")}/mod.ts`;
-      const is_ours = (await this.#loader.files.list({ root, path: path.replace(/\/mod\.ts$/, "") }))?.includes("mod.ts");
+      const is_ours = (await this.#loader.files.list({ root, path: path.replace(/\/mod\.ts$/, "") }))
+        ?.includes("mod.ts");
       return is_ours ? this.#options.pathOf(urlOf({ root, path })) : null;
     }
     return null;
@@ -245,27 +260,32 @@ export class PlanBuilder {
     return null;
   }
 
-  /** Returns hooks with an approval: a bundle of another program relies on its program to ask. */
-  #gated(hooks: readonly JsonObject[], tools: unknown): JsonObject[] {
-    const { report } = this.#loader;
-    const grants = (Array.isArray(tools) ? tools : []).flatMap((tool) =>
-      GRANTS[String(isObject(tool) ? tool.module : tool)] ?? []
+  /** Sets the rules of the approval that the tools of a plan and of its agents need; reports what they may. */
+  #finishGate(plan: JsonObject): void {
+    const agents = isObject(plan.agents) ? Object.values(plan.agents) : [];
+    const tools = [plan, ...agents].flatMap((part) =>
+      isObject(part) && Array.isArray(part.tools) ? part.tools : []
     );
-    if (grants.length === 0) return [...hooks];
-    report.note(
-      `The plan grants ${
-        grants.join(", ")
-      }; a person is asked before a call writes, runs a command or reads the web`,
-      "preamp plan explain shows all; narrow permissions and the rules of hooks-approval",
+    const modules = new Set(tools.map((tool) => String(isObject(tool) ? tool.module : tool)));
+    const grants = Object.keys(GRANTS).filter((module) => modules.has(module)).map((module) =>
+      GRANTS[module]
     );
-    const rules = [
-      ...this.#rules,
-      ...grants.includes(GRANTS["tool-web"]!) ? [{ tool: "web_*", action: "ask", remember: "session" }] : [],
-    ];
-    const gate = hooks.find(({ module }) => module === "hooks-approval");
-    if (gate) return rules.length === 0 ? [...hooks] : withRules(hooks, [...rules, ...rulesOf(gate)]);
-    const config = { preset: "ask-writes", ...(rules.length === 0 ? {} : { rules }) };
-    return [...hooks, { module: "hooks-approval", config }];
+    if (grants.length > 0) {
+      this.#loader.report.note(
+        `The plan grants ${
+          grants.join(", ")
+        }; a person is asked before a call writes, runs a command or reads the web`,
+        "preamp plan explain shows all; narrow permissions and the rules of hooks-approval",
+      );
+    }
+    const web = modules.has("tool-web") ? [{ tool: "web_*", action: "ask", remember: "session" }] : [];
+    const hooks = plan.hooks as JsonObject[];
+    const rules = [...this.#rules, ...web];
+    const gate = gateOf(hooks);
+    if (rules.length > 0) plan.hooks = withRules(hooks, [...rules, ...gate ? rulesOf(gate) : []]);
+    else if (!gate && [...modules].some((module) => !HARMLESS.has(module))) {
+      plan.hooks = [...hooks, { module: "hooks-approval", config: { preset: "ask-writes" } }];
+    }
   }
 
   async #agents(bundle: Composed, plan: JsonObject): Promise<JsonObject> {
@@ -293,7 +313,7 @@ export class PlanBuilder {
     const own: JsonObject = {
       ...(description === undefined ? {} : { description: forModel(description) }),
       system: prompt.text,
-      ...fields,
+      ...this.#reachable(fields, plan),
     };
     const file = fileOf(agent, origin);
     for (const section of ["providers", "tools", "hooks"] as const) {
@@ -315,11 +335,28 @@ export class PlanBuilder {
       if (Object.keys(session).length > 0) own.session = session;
     }
     if (only) {
-      const gate = (plan.hooks as JsonObject[]).find(({ module }) => module === "hooks-approval");
+      const gate = gateOf(plan.hooks as JsonObject[]);
       own.hooks = withRules((own.hooks ?? []) as JsonObject[], rulesOfTools(only, gate ? rulesOf(gate) : []));
     }
     if (Array.isArray(own.tools)) own.tools = this.#agentTools(own.tools as JsonObject[], plan, file);
     return own;
+  }
+
+  /** Returns the fields of an agent without preferences for providers that do not exist here. */
+  #reachable(fields: JsonObject, plan: JsonObject): JsonObject {
+    const { provider_preferences: preferences, ...rest } = fields;
+    if (!Array.isArray(preferences)) return fields;
+    const own = (Array.isArray(plan.providers) ? plan.providers : []).map(keyOf);
+    const known = preferences.filter((preference) => {
+      const provider = isObject(preference) ? preference.provider : undefined;
+      if (typeof provider !== "string" || own.includes(provider)) return true; // the check reports another form
+      if (this.#options.builtins.has(`provider-${provider.replace(/^provider-/, "")}`)) return true;
+      this.#loader.report.note(
+        `Preferences for the provider ${describe(provider)}, which does not exist here, are left out`,
+      );
+      return false;
+    });
+    return known.length === 0 ? rest : { ...rest, provider_preferences: known };
   }
 
   /** Returns an agent's tools: what the plan has too is not repeated. */
@@ -391,7 +428,9 @@ export class PlanBuilder {
     if (names.length > 0) {
       for (const id of named) this.#run.add(id);
       report.note(
-        `The modes ${names.join(", ")} are gates of the plan, and none is on at first; only a person changes the mode`,
+        `The modes ${
+          names.join(", ")
+        } are gates of the plan, and none is on at first; only a person changes the mode`,
         "preamp chat: /mode NAME; preamp run: --mode NAME; or mode: NAME in the plan",
       );
       return modes;
@@ -399,7 +438,9 @@ export class PlanBuilder {
     for (const id of named) this.#left_out.add(id);
     if (named.length > 0) {
       report.warn(
-        `The modes of ${bundle.name ?? "the bundle"} are left out, and with them what they deny: no folder modes/ can be listed`,
+        `The modes of ${
+          bundle.name ?? "the bundle"
+        } are left out, and with them what they deny: no folder modes/ can be listed`,
         "clone the repositories of bundles on other hosts, and import the folder",
       );
     }
@@ -420,6 +461,11 @@ export class PlanBuilder {
   }
 }
 
+/** Tools whose calls need no approval: they read, or only speak with the model. */
+const HARMLESS: ReadonlySet<string> = new Set([
+  ...["tool-search", "tool-skills", "tool-todo", "tool-task", "tool-calculator"],
+]);
+
 /** What a tool may touch, in the words of a report. */
 const GRANTS: Readonly<Record<string, string>> = {
   "tool-filesystem": "read and write of the workspace",
@@ -439,13 +485,17 @@ function withoutPatchTwice(specs: readonly JsonObject[]): JsonObject[] {
   });
 }
 
+function gateOf(hooks: readonly JsonObject[]): JsonObject | undefined {
+  return hooks.find(({ module }) => module === "hooks-approval");
+}
+
 function rulesOf({ config }: JsonObject): unknown[] {
   return isObject(config) && Array.isArray(config.rules) ? config.rules : [];
 }
 
 /** Returns hooks whose approval has these rules. */
 function withRules(hooks: readonly JsonObject[], rules: readonly unknown[]): JsonObject[] {
-  const gate = hooks.find(({ module }) => module === "hooks-approval") ?? { module: "hooks-approval" };
+  const gate = gateOf(hooks) ?? { module: "hooks-approval", config: { preset: "ask-writes" } };
   const config: JsonObject = isObject(gate.config) ? gate.config : {};
   const changed = { ...gate, config: { ...config, rules: [...rules] } };
   return hooks.includes(gate) ? hooks.map((hook) => hook === gate ? changed : hook) : [...hooks, changed];
