@@ -109,6 +109,22 @@ Deno.test("run uses a whole bundle: files, a shell, an agent and a skill", async
   });
 });
 
+Deno.test("run --mode holds the gate of a mode that a bundle brings", async () => {
+  await inFolder(async (path) => {
+    await Deno.writeTextFile(`${path}/berths.txt`, "2 free\n");
+    const io = fakeIo({ cwd: new URL(`file://${path}/`) });
+    assertEquals(
+      await cli(["run", "-p", HARBOR.pathname, "--mode", "careful", "--yes", "Which berth?"], io),
+      0,
+      io.stderr,
+    );
+    assertMatch(io.stderr, /skill .*the mode careful/);
+    assertMatch(io.stderr, /delegate .*the mode careful/);
+    assertEquals(io.stderr.includes("Look up the day"), false);
+    assertStringIncludes(io.stderr, "1 berths.txt (exit code 0)");
+  });
+});
+
 Deno.test("plan check says what a file of Amplifier is that is no plan", async () => {
   await inBundle(async (cwd) => {
     await Deno.writeTextFile(new URL("recipe.yaml", cwd), "name: r\nsteps: [{ id: a }]\n");
