@@ -131,7 +131,9 @@ function tableOf(modules: ModuleTable) {
     async keysOf(module: string): Promise<ReadonlySet<string> | null> {
       const { config_schema } = await modules.listing(module);
       const { properties, additionalProperties } = isObject(config_schema) ? config_schema : {};
-      return isObject(properties) && !isObject(additionalProperties) ? new Set(Object.keys(properties)) : null;
+      return isObject(properties) && !isObject(additionalProperties)
+        ? new Set(Object.keys(properties))
+        : null;
     },
   };
 }
