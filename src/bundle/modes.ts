@@ -17,8 +17,8 @@ interface NamedMode {
 const LISTS = { safe: "allow", warn: "ask", confirm: "ask", block: "deny" } as const;
 
 /**
- * Returns a mode; null, with a warning, if it has no name. A list that is not known denies, and so does a tool
- * that is in no list unless the mode says otherwise.
+ * Returns a mode; null, with a warning, if it has no name. A list that is not known denies, and so does a mode
+ * the tools that are in no list, unless it says otherwise.
  */
 export function readMode({ data, body }: ParsedFile, place: Place, report: Report): NamedMode | null {
   const mode = isObject(data.mode) ? data.mode : {};

@@ -260,7 +260,7 @@ export class PlanBuilder {
     return null;
   }
 
-  /** Sets the rules of the approval that the tools of a plan and of its agents need; reports what they may. */
+  /** Sets the rules that the tools of a plan and of its agents need; reports what they may. */
   #finishGate(plan: JsonObject): void {
     const agents = isObject(plan.agents) ? Object.values(plan.agents) : [];
     const tools = [plan, ...agents].flatMap((part) =>
