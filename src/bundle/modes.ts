@@ -17,8 +17,8 @@ interface NamedMode {
 const LISTS = { safe: "allow", warn: "ask", confirm: "ask", block: "deny" } as const;
 
 /**
- * Returns a mode; null, with a warning, if it has no name. A list that is not known denies, and so does a mode
- * the tools that are in no list, unless it says otherwise.
+ * Returns a mode; null, with a warning, if it has no name. A list that is not known denies its tools. Tools
+ * that are in no list are denied unless the mode allows them.
  */
 export function readMode({ data, body }: ParsedFile, place: Place, report: Report): NamedMode | null {
   const mode = isObject(data.mode) ? data.mode : {};
