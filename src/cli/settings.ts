@@ -39,6 +39,11 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
       help: "reverse proxies whose Forwarded headers are trusted, such as 127.0.0.1,10.0.0.0/8",
     },
     {
+      name: "base-path",
+      value: "PATH",
+      help: "path before that of each URL, which a reverse proxy passes on, such as /agents",
+    },
+    {
       name: "store",
       value: "STORE",
       help: "memory, sqlite:PATH or postgres://…; default sqlite:~/.preamp/preamp.db",

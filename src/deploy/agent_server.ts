@@ -74,7 +74,9 @@ export async function openAgentServer(deps: AgentServerDeps): Promise<AgentServe
   const options = await serverOptions(settings, plans, secrets, log);
   if (settings.policy.auth.keys.length === 0) log.note("warning", "settings", { message: NO_KEYS });
   const background = !hosted || options.store !== undefined;
-  const preamp = createPreamp({ ...options, background, ...(hosted ? { heartbeat_ms: HEARTBEAT_MS } : {}) });
+  const own_beat = settings.policy.listen.heartbeat_s > 0;
+  const beats = hosted && !own_beat ? { heartbeat_ms: HEARTBEAT_MS } : {};
+  const preamp = createPreamp({ ...options, background, ...beats });
   const { isolation } = await preamp.runtime.ready();
   log.note("info", "serving", { store: options.store?.kind ?? "memory", background, isolation });
   await preamp.runtime.start();

@@ -21,7 +21,13 @@ export interface PolicyOverlay {
 
 /** The whole policy. settings.ts and limits.ts describe each setting. */
 export interface Policy {
-  listen: { host: string; port: number; trusted_proxies: string[] };
+  listen: {
+    host: string;
+    port: number;
+    trusted_proxies: string[];
+    base_path: string;
+    heartbeat_s: number;
+  };
   cors: { origins: string[] };
   plans: string;
   /** Folder that `${WORKSPACE}` in plans means; empty: the folder of each plan's file. */

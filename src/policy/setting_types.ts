@@ -110,6 +110,33 @@ export function words(default_value: string, meaning: string, range: string): Se
   };
 }
 
+/** Returns the type of a setting: a path before that of each URL, which may be empty. */
+export function basePath(meaning: string): SettingType<string> {
+  return {
+    ...words("", meaning, "a path such as /agents"),
+    read(value, path, findings) {
+      const written = value === "" ? "" : text(value, path, findings);
+      const prefix = written === undefined ? undefined : basePathIn(written);
+      if (written !== undefined && prefix === undefined) {
+        const message = `Cannot read a path: must be names that each begin with a slash: received ${
+          describe(written)
+        }`;
+        findings.error(path, "value", message, "write a path such as /agents");
+      }
+      return prefix;
+    },
+  };
+}
+
+/** Returns a path prefix without a slash at its end; undefined for another text. */
+export function basePathIn(path: string): string | undefined {
+  if (path === "" || path === "/") return "";
+  const prefix = path.endsWith("/") ? path.slice(0, -1) : path;
+  const is_path = /^(?:\/[\w.~-]+)+$/.test(prefix) &&
+    new URL(prefix, "http://localhost").pathname === prefix;
+  return is_path ? prefix : undefined;
+}
+
 /** Returns the type of a setting: a model, which may be empty. */
 export function modelName(meaning: string): SettingType<string> {
   return {

@@ -10,6 +10,7 @@ import { text } from "../plan/check/field_checks.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import {
   addressBlocks,
+  basePath,
   bytes,
   callerPermissions,
   esmHost,
@@ -66,6 +67,12 @@ export const SECTIONS: {
     port: whole(8484, "Port to listen on; 0 picks a free one", { min: 0, max: 65_535 }),
     trusted_proxies: addressBlocks(
       "Reverse proxies whose Forwarded and X-Forwarded-* headers are trusted: client, scheme and host",
+    ),
+    base_path: basePath("Path before that of each URL, which a reverse proxy passes on"),
+    heartbeat_s: whole(
+      0,
+      "Seconds between the bytes of a response that waits, for a proxy that cuts silent ones; 0: none in JSON",
+      { min: 0 },
     ),
   },
   cors: {

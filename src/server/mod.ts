@@ -18,6 +18,7 @@ import { KeyRing } from "../policy/api_keys.ts";
 import { policyFromData } from "../policy/parse_policy.ts";
 import { documentLimits } from "../policy/limits.ts";
 import { type Policy, policyFor } from "../policy/policy.ts";
+import { basePathIn } from "../policy/setting_types.ts";
 import { defaultPolicy } from "../policy/settings.ts";
 import { readVariable } from "../process/environment.ts";
 import { processRedactor, Redactor } from "../policy/redact.ts";
@@ -66,7 +67,8 @@ export interface PreampOptions
   cors?: { readonly origins: readonly string[] };
   /**
    * Path prefix of the API, such as `/agents`, for `Location`, `events_url` and the OpenAPI document.
-   * Requests without the prefix are answered too, since Hono's `mount()` removes it. Default none.
+   * Requests without the prefix are answered too, since Hono's `mount()` removes it. Default: the policy's
+   * `listen.base_path`.
    */
   basePath?: string;
   /** Whether browsers get the page at `/`. Default: the policy's `page`. */
@@ -109,7 +111,9 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
   checkOptions(options);
   const { authenticate, hosts = "any", ...config } = options;
   const policy = config.policy ?? defaultPolicy();
-  const basePath = checkBasePath(config.basePath ?? "");
+  const { base_path, heartbeat_s } = policy.listen;
+  const basePath = checkBasePath(config.basePath ?? base_path);
+  const heartbeat_ms = config.heartbeat_ms ?? (heartbeat_s > 0 ? heartbeat_s * 1000 : undefined);
   const { secrets: given = [], env = readVariable } = config;
   const secrets = given instanceof Redactor ? given : processRedactor(given, env);
   const defaults = createDefaultLog(secrets);
@@ -139,7 +143,7 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
     tracing,
     open_metrics: policy.metrics.open,
     trusted_proxies: policy.listen.trusted_proxies,
-    ...(config.heartbeat_ms === undefined ? {} : { heartbeat_ms: config.heartbeat_ms }),
+    ...(heartbeat_ms === undefined ? {} : { heartbeat_ms }),
     ...(config.background === undefined ? {} : { background: config.background }),
     ...(log ? { log } : {}),
   });
@@ -160,11 +164,8 @@ function browserPage(name: "page" | "docs", home: URL | null | undefined): Page 
 
 /** Returns the path prefix without a trailing slash. @throws {TypeError} if it is not a path. */
 function checkBasePath(path: string): string {
-  if (path === "" || path === "/") return "";
-  const prefix = path.endsWith("/") ? path.slice(0, -1) : path;
-  if (/^(?:\/[\w.~-]+)+$/.test(prefix) && new URL(prefix, "http://localhost").pathname === prefix) {
-    return prefix;
-  }
+  const prefix = basePathIn(path);
+  if (prefix !== undefined) return prefix;
   throw new TypeError(
     `Cannot use basePath ${
       JSON.stringify(path)

@@ -95,6 +95,7 @@ const SHORT_FLAGS: Readonly<Record<string, string>> = {
   "listen.host": "host",
   "listen.port": "port",
   "listen.trusted_proxies": "behind-proxy",
+  "listen.base_path": "base-path",
 };
 
 /** Setting → short name of its variable. */

@@ -42,8 +42,8 @@ Deno.test("the health check of the container succeeds for a server that is ready
   const [, json = "[]"] = /HEALTHCHECK .* CMD (\[.*\])/.exec(block("dockerfile")) ?? [];
   const [command = "", ...args]: string[] = JSON.parse(json);
   const check = async (port: string) => {
-    const own = args.map((arg) => arg.replace("/127.0.0.1/8484", `/127.0.0.1/${port}`));
-    return (await new Deno.Command(command, { args: own, stdout: "null", stderr: "null" }).output()).code;
+    const env = { PORT: port };
+    return (await new Deno.Command(command, { args, env, stdout: "null", stderr: "null" }).output()).code;
   };
   let port: string;
   {

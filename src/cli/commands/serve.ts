@@ -36,7 +36,7 @@ export const command: Command = {
       choices: LOG_FORMATS,
       help: "format of the log on stderr, default pretty on a terminal, else json",
     },
-  ], ["host", "port", "plans", "model", "store", "frozen", "behind-proxy"]),
+  ], ["host", "port", "plans", "model", "store", "frozen", "behind-proxy", "base-path"]),
   details: () => settingsHelp(),
   max_arguments: 0,
   run,

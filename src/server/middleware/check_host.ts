@@ -62,9 +62,20 @@ export function checkHost(hosts: Hosts, origins: readonly string[]): Middleware 
     const originHost = URL.parse(origin)?.host || null; // null for a sandboxed page and a file: foreign
     const known = originHost !== null &&
       (allowed ? allowed.has(nameOf(originHost)) : originHost === host.toLowerCase());
-    if (!known) throw foreign("Origin", origin);
+    if (!known) throw foreignOrigin(origin, host);
     return next();
   };
+}
+
+function foreignOrigin(origin: string, host: string): PreampError {
+  return new PreampError(
+    "forbidden",
+    `Cannot answer the request: Origin must be that of this server, or one of cors.origins: received ${
+      quoteTruncated(origin)
+    } for the Host ${
+      quoteTruncated(host)
+    }; a reverse proxy must pass Host on, or X-Forwarded-Host as a listed proxy`,
+  );
 }
 
 function foreign(header: string, value: string): PreampError {

@@ -14,6 +14,12 @@ export const ACCESS: Effects = {
       return response.headers.get("access-control-allow-origin") ?? error.code;
     },
   },
+  "listen.base_path": {
+    value: "/agents/",
+    seen: "/agents/v1/runs",
+    usual: "/v1/runs",
+    look: async (server) => (await server.run(planOf(["done"]))).events_url.replace(/\/run_.*/, ""),
+  },
   "metrics.open": {
     value: true,
     seen: 200,

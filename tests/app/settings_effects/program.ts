@@ -101,6 +101,22 @@ export const PROGRAM: Effects = {
       assertEquals([code, io.stderr.includes(`127.0.0.1:${port}: the port is already in use`)], [1, true]);
     },
   },
+  "listen.heartbeat_s": {
+    async look_at_program() {
+      const plan = planOf([{ text: "done", delay_ms: 2_500 }]);
+      const begin = async (...flags: string[]) => {
+        await using server = await serveHere(flags);
+        const response = await fetch(`${server.url}/v1/runs`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ prompt: "hi", plan }),
+        });
+        return [response.headers.has("preamp-run-id"), (await response.text())[0]];
+      };
+      assertEquals(await begin("--listen.heartbeat_s", "1"), [true, " "]);
+      assertEquals(await begin(), [true, "{"]);
+    },
+  },
   "listen.trusted_proxies": {
     async look_at_program() {
       const clients = [];
