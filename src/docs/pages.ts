@@ -18,6 +18,7 @@ export const PAGES: readonly Page[] = [
     name: "quickstart",
     summary: "start: run, chat, a model, the server and its page, a tool, an executable",
   },
+  { name: "questions", summary: "find an answer by the question: cost, folders, keys, tests, Amplifier" },
   { name: "chat", summary: "talk with an agent in the terminal: questions, keys, commands, the tour" },
   { name: "recipes", summary: "start from a whole program: files, a chat service, Hono, CI, MCP" },
   { name: "plan", summary: "write a mount plan: every key, sources, `${VAR}`, lock, explain, diff" },

@@ -70,6 +70,11 @@ browserTest("a run is steered and cancelled with the keyboard; sub-agents are ne
       await tabTo(page.getByRole("button", { name: "Allow", exact: true }), "Shift+Tab");
       await page.keyboard.press("Enter");
     });
+    await step("at the limit of the plan a person may let it continue, or stop it", async () => {
+      await page.getByRole("button", { name: "Raise to 8 and continue" }).waitFor();
+      await tabTo(page.getByRole("button", { name: "Stop here" }), "Shift+Tab");
+      await page.keyboard.press("Enter");
+    });
     await step("it is in the conversation, and the sub-agent's work below its call", async () => {
       await conversation.getByText("incomplete").waitFor();
       await conversation.getByText("Book the room for Friday").waitFor();
@@ -89,9 +94,7 @@ browserTest("a run is steered and cancelled with the keyboard; sub-agents are ne
       ].join("\n"));
       await page.getByRole("textbox", { name: "Prompt" }).fill("Wait");
       await page.keyboard.press("Enter");
-      await tabTo(page.getByRole("button", { name: /^Cancel/ }));
-      await page.keyboard.press("Enter");
-      await page.getByRole("button", { name: "Cancel at once" }).waitFor(); // the call itself may take long
+      await tabTo(page.getByRole("button", { name: /^Stop/ }));
       await page.keyboard.press("Enter");
       await conversation.getByText("cancelled").waitFor();
       await look("cancelled");

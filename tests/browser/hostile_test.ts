@@ -49,6 +49,7 @@ browserTest("markup, links and control characters of models and tools are text",
       await page.getByRole("dialog", { name: "What the model was sent" }).getByText("options").waitFor();
       await look("hostile-sent");
       await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "entries" }).click();
       await page.getByRole("option", { name: /tool:post/ }).click();
       await page.getByRole("group", { name: / as JSON$/ }).waitFor();
       await look("hostile-entry", "log");
@@ -103,6 +104,7 @@ async function timeToOpen(browser: Browser, server: ServerProgram, id: string): 
     await prompt.pressSequentially("still there");
     if (await prompt.inputValue() !== "still there") throw new Error(await prompt.inputValue());
     await lap();
+    await page.getByRole("button", { name: "entries" }).click();
     await page.getByRole("searchbox", { name: "Search the log" }).fill("nowhere");
     await page.getByText("0 rows of this kind").waitFor();
     await lap();

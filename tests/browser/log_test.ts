@@ -20,6 +20,10 @@ browserTest(
     await runWith(server, id, "completed");
     const seen = await browser.run(async ({ page, step }, url) => {
       await page.goto(url);
+      await step("the trace is first: what took time", async () => {
+        await page.getByRole("region", { name: "Trace" }).getByText("model").first().waitFor();
+      });
+      await page.getByRole("button", { name: "entries" }).press("Enter");
       const log = page.getByRole("listbox", { name: "Entries of the log" });
       await step("follows the end", () => log.getByRole("option", { name: /run:end ✓ completed/ }).waitFor());
       const drawn = await log.getByRole("option").count();
@@ -50,6 +54,17 @@ browserTest("what a model was sent says what is new in each call; a replay is eq
   await runWith(server, id, "completed");
   const messages = await browser.run(async ({ page, step, look }, url) => {
     await page.goto(url);
+    const trace = page.getByRole("region", { name: "Trace" });
+    await step("three calls of the model and two of a tool", async () => {
+      await trace.getByRole("listitem").nth(4).waitFor();
+      const rows = await trace.getByRole("listitem").allInnerTexts();
+      const kinds = rows.map((row) => row.split(/\s+/).slice(0, 2).join(" "));
+      if (kinds.join() !== "model mock,tool todo,model mock,tool todo,model mock") {
+        throw new Error(JSON.stringify(rows));
+      }
+      await look("trace", "log");
+    });
+    await page.getByRole("button", { name: "entries" }).press("Enter");
     const log = page.getByRole("listbox", { name: "Entries of the log" });
     await step("the end", () => log.getByRole("option", { name: /run:end/ }).waitFor());
     await log.press("3"); // the pane that a narrow screen shows

@@ -84,6 +84,10 @@ browserTest(
         await tabTo(editor, "Shift+Tab");
         await page.keyboard.press("Control+Enter");
         await page.getByRole("log", { name: "Conversation" }).getByText("completed").waitFor();
+        await pane.waitFor({ state: "hidden" }); // it is folded away while a conversation is on
+        await page.locator("textarea[aria-label=Prompt]:focus").waitFor();
+        await tabTo(page.getByRole("button", { name: "Open the plan" }), "Shift+Tab");
+        await page.keyboard.press("Enter");
         await pane.getByRole("button", { name: "link" }).waitFor();
       });
       await step("a phone shows the pane as a tab", async () => {

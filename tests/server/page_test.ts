@@ -112,14 +112,14 @@ Deno.test("HEAD / and of a file have the headers of their GET", async () => {
   }
 });
 
-Deno.test("the page is at most 60 KB, as browsers receive it", async () => {
+Deno.test("the page is at most 90 KB, as browsers receive it", async () => {
   const html = await (await page("/", { headers: BROWSER })).text();
   let bytes = html.length;
   for (const path of filesIn(html)) {
     bytes +=
       (await (await page(path, { headers: { "accept-encoding": "gzip, deflate, br" } })).bytes()).length;
   }
-  assert(bytes <= 60_000, `${bytes} bytes`);
+  assert(bytes <= 90_000, `${bytes} bytes`);
 });
 
 Deno.test("page: false answers the introduction to browsers and has no files", async () => {

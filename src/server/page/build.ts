@@ -23,6 +23,7 @@ export interface BuiltPage {
 
 const APP = new URL("./app/", import.meta.url);
 const CLIENT = new URL("../../client/", import.meta.url);
+const SEARCH = new URL("../../docs/search.ts", import.meta.url);
 /** The program's own file that the page may import, by its name. */
 const OWN = { "preamp/client": new URL("mod.ts", CLIENT).href };
 const ROOT = new URL("../../../", import.meta.url);
@@ -55,7 +56,12 @@ export interface PageSources {
 
 /** Reads the sources of the page. */
 export async function readSources(): Promise<PageSources> {
-  const files = [await readSource(MANIFEST), ...await readFolder(APP), ...await readFolder(CLIENT)];
+  const files = [
+    await readSource(MANIFEST),
+    await readSource(SEARCH),
+    ...await readFolder(APP),
+    ...await readFolder(CLIENT),
+  ];
   const hashes = files.map(({ url, sha256 }) => `${sha256} ${url.slice(ROOT.href.length)}`).sort();
   return { key: createHash("sha256").update(hashes.join("\n")).digest("hex"), files };
 }

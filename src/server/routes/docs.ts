@@ -90,8 +90,9 @@ const modulesOf = onceForEach(async (runtime): Promise<readonly Page[]> => {
 });
 
 const searchIndexOf = onceForEach(async (_, context) => {
-  const { searchIndex } = await import("../docs/search_index.ts");
-  return await keptText(`${await searchIndex((await modulesOf(context)).map(({ name }) => name))}\n`);
+  const { searchSections } = await import("../docs/search_index.ts");
+  const sections = await searchSections((await modulesOf(context)).map(({ name }) => name));
+  return await keptText(`${JSON.stringify(sections)}\n`);
 });
 
 /** Keeps the result for each runtime, whose modules do not change; not a failure. */

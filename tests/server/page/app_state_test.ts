@@ -158,6 +158,11 @@ Deno.test("history: what waits first, by status, deleted for ever; a session ope
   assertEquals(history.waiting.value.map(({ id }) => id), [waits.id]);
   assertEquals(history.runs.items.value.map(titleOf), ["What is 2 × 3?", "What is 6 × 7?"]);
   assertEquals(history.sessions.items.value.map(nameOf), ["What is 2 × 3?", "What is 6 × 7?"]);
+  await history.runs.search("6 WHAT");
+  assertEquals(history.runs.items.value.map(({ id }) => id), [first.id]);
+  await history.runs.search("nothing like it");
+  assertEquals(history.runs.items.value, []);
+  await history.runs.search("");
   await history.filter("completed");
   assertEquals(history.runs.items.value.map(({ id }) => id), [first.id]);
   await history.deleteRun(first.id);
@@ -298,6 +303,119 @@ Deno.test("the run in progress is steered and cancelled, not one of its session 
   await state.client.cancel(later, "immediate");
   await state.client.cancel(id, "immediate");
   await until(state.active, (view) => view === null);
+});
+
+Deno.test("a message is changed or sent again in the place of the earlier one; the old session stays", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state } = pageOf(preamp.fetch);
+  await state.start("");
+  const first = await runDemo(state);
+  state.prompt.value = "What is 2 × 3?";
+  const second = await runDemo(state);
+  state.edit(second);
+  assertEquals(state.prompt.value, "What is 2 × 3?");
+  state.prompt.value = "What is 6 × 7?";
+  const edited = await runDemo(state);
+  assertEquals(state.conversation.value, [first, edited]);
+  assertEquals(textsOf(edited)[0], "What is 6 × 7?");
+  const [old, fresh] = [second, edited].map(({ run }) => run.value!.session_id);
+  assert(old !== fresh && first.run.value!.session_id === old);
+  const { data } = await state.client.listMessages(fresh!);
+  assertEquals(data.filter(({ role }) => role === "user").map(({ content }) => content), [
+    "What is 6 × 7?",
+    "What is 6 × 7?",
+  ]);
+  const retrying = state.retry(edited);
+  await until(state.open_questions, ({ length }) => length > 0);
+  await state.answer(state.open_questions.value[0]!, "deny");
+  await retrying;
+  assertEquals(state.conversation.value.length, 2);
+  assertEquals([state.edited.value, state.problem.value], [null, null]);
+});
+
+const SLOW = {
+  session: { orchestrator: "loop-streaming", context: "context-simple" },
+  providers: [{ module: "provider-mock", config: { responses: [{ text: "late", delay_ms: 600_000 }] } }],
+};
+
+Deno.test("stop ends the answer at once", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state } = pageOf(preamp.fetch);
+  await state.start("");
+  state.plan.edit(JSON.stringify(SLOW));
+  const running = state.run();
+  await until(state.active, (view) => view !== null);
+  await until(state.active.value!.calls, ({ length }) => length > 0);
+  await state.stop();
+  await running;
+  assertEquals(state.current.value!.status.value, "cancelled");
+  const asked = state.current.value!.entries.find(({ event }) => event === "cancel:requested");
+  assertEquals(asked?.data.state, "immediate");
+});
+
+Deno.test("what a person allows for a run is not asked again in it", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state } = pageOf(preamp.fetch);
+  await state.start("");
+  const call = { tool_calls: [{ name: "calculator", arguments: { expression: "1+1" } }] };
+  state.plan.edit(JSON.stringify({
+    session: SLOW.session,
+    providers: [{ module: "provider-mock", config: { responses: [call, call, { text: "2" }] } }],
+    tools: ["tool-calculator"],
+    hooks: [{ module: "hooks-approval", config: { rules: [{ tool: "calculator", action: "ask" }] } }],
+  }));
+  const running = state.run();
+  await until(state.open_questions, ({ length }) => length > 0);
+  await state.allowForRun(state.open_questions.value[0]!);
+  await running;
+  const { questions, status } = state.current.value!;
+  assertEquals([status.value, questions.value.map(({ status }) => status)], ["completed", [
+    "granted",
+    "granted",
+  ]]);
+});
+
+Deno.test("runs that wait elsewhere are counted, those on the screen are not", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state } = pageOf(preamp.fetch);
+  await state.start("");
+  const running = state.run();
+  await until(state.open_questions, ({ length }) => length > 0);
+  await state.countWaiting();
+  assertEquals(state.waiting_elsewhere.value, 0);
+  await state.client.run({ prompt: "What is 2 × 3?" });
+  await state.countWaiting();
+  assertEquals(state.waiting_elsewhere.value, 1);
+  await state.answer(state.open_questions.value[0]!, "deny");
+  await running;
+});
+
+Deno.test("a run of the page waits at its limits, unless the plan says what happens there", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state } = pageOf(preamp.fetch);
+  await state.start("");
+  assertEquals(state.request.limits, { on_limit: "pause" });
+  state.plan.edit(`${state.plan.text.value}\n# on_limit: end`);
+  assertEquals(state.request.limits, undefined);
+});
+
+Deno.test("the plan folds away with the first run, and stays as a person wants it", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state, storage } = pageOf(preamp.fetch);
+  await state.start("");
+  assertEquals(state.plan_folded.value, false);
+  await runDemo(state);
+  assertEquals(state.plan_folded.value, true);
+  state.foldPlan(false);
+  state.setWidth("plan", 99);
+  state.prompt.value = "What is 6 × 7?";
+  await runDemo(state);
+  const again = pageOf(preamp.fetch, Object.fromEntries(storage)).state;
+  assertEquals([state.plan_folded.value, again.plan_folded.value, again.widths.value], [
+    false,
+    false,
+    { plan: 45, log: 30 },
+  ]);
 });
 
 Deno.test("a second click on an answer is no failure", async () => {

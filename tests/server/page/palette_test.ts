@@ -1,6 +1,5 @@
-/** What the palette finds, and the first words of runs. */
-import { type Command, findCommands, pagesOf } from "../../../src/server/page/app/state/palette.ts";
-import { pageIndex } from "../../../src/docs/pages.ts";
+/** What the palette finds. */
+import { type Command, findCommands } from "../../../src/server/page/app/state/palette.ts";
 import { assertEquals } from "../../assert.ts";
 
 function command(kind: Command["kind"], label: string, hint = ""): Command {
@@ -28,10 +27,3 @@ Deno.test("findCommands() needs each word, and puts beginnings of labels first",
 });
 
 Deno.test("findCommands() is bounded", () => assertEquals(found("", 2).length, 2));
-
-Deno.test("pagesOf() reads the index of the documentation", () => {
-  const [first] = pagesOf(pageIndex([], (name) => `docs/${name}`));
-  assertEquals(first?.href, `docs/${first?.title}`);
-  const pages = pagesOf(pageIndex([{ name: "tool-x", summary: "does x" }], (name) => `docs/${name}`));
-  assertEquals(pages.at(-1), { title: "tool-x", href: "docs/tool-x", summary: "does x" });
-});

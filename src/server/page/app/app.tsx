@@ -20,6 +20,9 @@ import { KeyDialog } from "./overlays/key_dialog.tsx";
 
 const FIND_KEY = /Mac|iP/.test(navigator.platform) ? "⌘K" : "Ctrl K";
 
+/** Milliseconds after which the runs that wait elsewhere are counted again. */
+const WAITING_MS = 15_000;
+
 /** The page. */
 export function App({ state }: { state: AppState }) {
   const compared = state.compared.value;
@@ -30,6 +33,16 @@ export function App({ state }: { state: AppState }) {
     addEventListener("keydown", listener);
     return () => removeEventListener("keydown", listener);
   }, []);
+  useEffect(() => {
+    const count = () => document.hidden || state.countWaiting();
+    const timer = setInterval(count, WAITING_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const { plan, log } = state.widths.value;
+  const folded = state.plan_folded.value && state.what_if.value === null;
+  useEffect(() => { // what had the focus may be gone with the plan
+    if (folded && document.activeElement === document.body) document.getElementById("prompt")?.focus();
+  }, [folded]);
   useEffect(() => {
     const { dataset } = document.documentElement;
     if (theme) dataset.theme = theme;
@@ -50,13 +63,32 @@ export function App({ state }: { state: AppState }) {
           </div>
         )}
       </div>
-      <main class={compared ? "panes comparing" : "panes"}>
+      <main
+        class={`panes${compared ? " comparing" : ""}${folded ? " folded" : ""}`}
+        style={{ "--plan": `${plan}%`, "--log": `${log}%` }}
+      >
         <PaneBox state={state} name="plan" title="Plan">
           <PlanPane state={state} />
         </PaneBox>
+        <div class="fold">
+          <Button
+            plain
+            aria-expanded={!folded}
+            aria-controls="pane-plan"
+            aria-label={folded ? "Open the plan" : "Fold the plan away"}
+            title={folded ? "Open the plan" : "Fold the plan away"}
+            onClick={() => state.foldPlan(!folded)}
+          >
+            {folded ? "▸" : "◂"}
+          </Button>
+          {!folded && <Divider state={state} pane="plan" />}
+        </div>
         <PaneBox state={state} name="conversation" title="Conversation">
           {compared ? <Compare state={state} compared={compared} /> : <Conversation state={state} />}
         </PaneBox>
+        <div class="fold">
+          <Divider state={state} pane="log" />
+        </div>
         <PaneBox state={state} name="log" title="Log">
           <LogPane state={state} />
         </PaneBox>
@@ -73,6 +105,7 @@ export function App({ state }: { state: AppState }) {
 function Top({ state }: { state: AppState }) {
   const view = state.current.value;
   const run = view?.run.value;
+  const waiting = state.waiting_elsewhere.value;
   return (
     <header class="top">
       <h1>preamp</h1>
@@ -93,7 +126,13 @@ function Top({ state }: { state: AppState }) {
         </span>
       )}
       <span class="spread" />
-      <Button plain onClick={() => state.overlay.value = "history"}>history</Button>
+      <Button plain onClick={() => state.overlay.value = "history"}>
+        history {waiting > 0 && (
+          <span class="badge" title="runs that wait for you elsewhere">
+            ◷ {waiting} <span class="hidden-text">{waiting === 1 ? "waits" : "wait"} for you elsewhere</span>
+          </span>
+        )}
+      </Button>
       <a class="wide" href="docs">docs</a>
       <Button plain aria-label={`${FIND_KEY}: find`} onClick={() => state.overlay.value = "palette"}>
         {FIND_KEY}
@@ -102,6 +141,37 @@ function Top({ state }: { state: AppState }) {
         ◐
       </Button>
     </header>
+  );
+}
+
+/** Between two panes: moved with the pointer or the arrow keys. */
+function Divider({ state, pane }: { state: AppState; pane: "plan" | "log" }) {
+  const width = state.widths.value[pane];
+  const sign = pane === "plan" ? 1 : -1;
+  const onPointerMove = (event: PointerEvent & { currentTarget: HTMLElement }) => {
+    if (!event.currentTarget.hasPointerCapture(event.pointerId)) return;
+    const share = 100 * event.clientX / innerWidth;
+    state.setWidth(pane, pane === "plan" ? share : 100 - share);
+  };
+  return (
+    <div
+      class="divider"
+      role="separator"
+      aria-orientation="vertical"
+      aria-label={`Width of the ${pane}`}
+      aria-valuenow={width}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      tabIndex={0}
+      onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+      onPointerMove={onPointerMove}
+      onKeyDown={(event) => {
+        const step = { ArrowLeft: -2, ArrowRight: 2 }[event.key];
+        if (step === undefined) return;
+        event.preventDefault();
+        state.setWidth(pane, width + sign * step);
+      }}
+    />
   );
 }
 

@@ -111,7 +111,7 @@ function Side({ state, view, name }: { state: AppState; view: RunView; name: str
         <span title="cost">{run.usage.cost_usd === null ? "no price" : dollars(run.usage.cost_usd)}</span>
       )}
       <span class="spread" />
-      {!hasEnded(status) && <Button plain onClick={() => state.cancel(view)}>cancel ■</Button>}
+      {!hasEnded(status) && <Button plain onClick={() => state.stop(view)}>stop ■</Button>}
       <Button
         plain
         aria-pressed={selected}

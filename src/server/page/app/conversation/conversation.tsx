@@ -3,11 +3,12 @@ import { useCallback, useEffect, useRef } from "preact/hooks";
 import { Undo } from "./undo.tsx";
 import type { AppState } from "../state/app_state.ts";
 import { forkSeqOf } from "../state/comparison.ts";
-import { hasEnded, type Item } from "preamp/client";
+import { hasEnded, type Item, transcriptMarkdown } from "preamp/client";
+import { type Attachment, readAttachment } from "../state/attachments.ts";
 import { type RunView, watched } from "../state/run_view.ts";
 import { Button } from "../ui/button.tsx";
 import { Ago, Copy, Elapsed, Status } from "../ui/facts.tsx";
-import { visible } from "../ui/text.tsx";
+import { sizeOf, visible } from "../ui/text.tsx";
 import { dollars, tokens } from "../ui/units.ts";
 import { ThreadItems } from "./items.tsx";
 import { Questions } from "./questions.tsx";
@@ -84,18 +85,7 @@ function RunPart({ state, view }: { state: AppState; view: RunView }) {
   useEffect(() => {
     if (is_there && is_current && runs.at(-1) !== view) box.current?.scrollIntoView({ block: "nearest" });
   }, [is_current, is_there]);
-  const actions = useCallback(
-    (item: Item) =>
-      item.kind === "steering" ? null : (
-        <Button
-          plain
-          onClick={() => state.beginWhatIf(view, forkSeqOf(view, item))}
-        >
-          try again from here …
-        </Button>
-      ),
-    [view],
-  );
+  const actions = useCallback((item: Item) => <Actions state={state} view={view} item={item} />, [view]);
   return (
     <section
       ref={box}
@@ -109,6 +99,32 @@ function RunPart({ state, view }: { state: AppState; view: RunView }) {
       </div>
     </section>
   );
+}
+
+/** What can be done with a part of the conversation. */
+function Actions({ state, view, item }: { state: AppState; view: RunView; item: Item }) {
+  const idle = state.active.value === null && !state.is_starting.value;
+  const again = () => state.beginWhatIf(view, forkSeqOf(view, item));
+  const is_prompt = item.kind === "prompt";
+  return (
+    <>
+      {(is_prompt || item.kind === "text") && <Copy text={item.text} label="copy" />}
+      {is_prompt && idle && (
+        <>
+          <Button plain onClick={() => editIn(state, view)}>edit</Button>
+          <Button plain onClick={() => state.retry(view)}>retry</Button>
+        </>
+      )}
+      {(is_prompt || item.kind === "text" || item.kind === "tool") && (
+        <Button plain onClick={again}>try again from here …</Button>
+      )}
+    </>
+  );
+}
+
+function editIn(state: AppState, view: RunView): void {
+  state.edit(view);
+  document.getElementById("prompt")?.focus();
 }
 
 /** The model that is answering, and for how long. */
@@ -160,15 +176,93 @@ function RunEnd({ state, view }: { state: AppState; view: RunView }) {
           </Button>
         )}
         <Undo state={state} view={view} />
+        <Exports view={view} />
       </footer>
+      {run?.stop_reason?.startsWith("limit:") && state.conversation.value.at(-1) === view && (
+        <p class="row wrap">
+          <Button class="primary" onClick={() => state.goFurther()}>
+            Continue with the same limits again
+          </Button>
+          <span class="muted">the next run of this conversation counts from zero</span>
+        </p>
+      )}
     </>
+  );
+}
+
+/** The run as a file: what was said as Markdown, the log as JSON. */
+function Exports({ view }: { view: RunView }) {
+  return (
+    <span class="row">
+      export
+      <Button
+        plain
+        onClick={() => save(`${view.id}.md`, "text/markdown", transcriptMarkdown(view.transcript))}
+      >
+        Markdown
+      </Button>
+      <Button
+        plain
+        onClick={() => {
+          const log = { run: view.run.value, events: view.entries };
+          save(`${view.id}.json`, "application/json", JSON.stringify(log, null, 2));
+        }}
+      >
+        JSON
+      </Button>
+    </span>
+  );
+}
+
+function save(name: string, type: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(url);
+}
+
+/** Longest side of a picture in pixels; Infinity for one that the browser cannot read. */
+async function longestSide(bytes: Uint8Array<ArrayBuffer>, type: string): Promise<number> {
+  const picture = await createImageBitmap(new Blob([bytes], { type })).catch(() => null);
+  return picture === null ? Infinity : Math.max(picture.width, picture.height);
+}
+
+async function attach(state: AppState, files: Iterable<File>): Promise<void> {
+  const chosen = [...files];
+  if (chosen.length === 0) return;
+  await state.attempt(async () => {
+    const added = await Promise.all(chosen.map((file) => readAttachment(file, longestSide)));
+    state.attachments.value = [...state.attachments.value, ...added];
+  });
+}
+
+/** What goes along with the prompt: its size, and about how many tokens it takes in each model call. */
+function Attachments({ state }: { state: AppState }) {
+  const { value: attachments } = state.attachments;
+  if (attachments.length === 0) return null;
+  const drop = (attachment: Attachment) =>
+    state.attachments.value = attachments.filter((other) => other !== attachment);
+  return (
+    <ul class="attachments" aria-label="Attached">
+      {attachments.map((attachment, index) => (
+        <li key={index}>
+          <span>{visible(attachment.name)}</span>
+          <span class="muted">{sizeOf(attachment.bytes)}, about {tokens(attachment.tokens)} tokens</span>
+          <Button plain aria-label={`Remove ${attachment.name}`} onClick={() => drop(attachment)}>✕</Button>
+        </li>
+      ))}
+    </ul>
   );
 }
 
 function Composer({ state }: { state: AppState }) {
   const active = state.active.value;
   const starting = state.is_starting.value;
+  const edited = state.edited.value;
   const box = useRef<HTMLTextAreaElement>(null);
+  const files = useRef<HTMLInputElement>(null);
   useEffect(() => box.current?.focus(), []);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -182,7 +276,19 @@ function Composer({ state }: { state: AppState }) {
         event.preventDefault();
         state.run();
       }}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault();
+        attach(state, event.dataTransfer?.files ?? []);
+      }}
     >
+      {edited && (
+        <p class="row wrap muted">
+          This takes the place of an earlier message; what followed it stays in its own conversation.
+          <Button plain onClick={() => state.cancelEdit()}>leave it as it was</Button>
+        </p>
+      )}
+      <Attachments state={state} />
       <textarea
         id="prompt"
         ref={box}
@@ -193,16 +299,33 @@ function Composer({ state }: { state: AppState }) {
         value={state.prompt.value}
         onInput={(event) => state.prompt.value = event.currentTarget.value}
         onKeyDown={onKeyDown}
+        onPaste={(event) => {
+          const pasted = event.clipboardData?.files ?? [];
+          if (pasted.length === 0) return;
+          event.preventDefault();
+          attach(state, pasted);
+        }}
+      />
+      <input
+        ref={files}
+        type="file"
+        multiple
+        hidden
+        aria-label="Files to attach"
+        onChange={({ currentTarget: input }) => {
+          attach(state, input.files ?? []).finally(() => input.value = "");
+        }}
       />
       <div class="row">
         <button type="submit" class="primary" aria-disabled={starting}>
           {starting ? "Starting …" : active ? "Steer ⏎" : "Run ⏎"}
         </button>
         {active && (
-          <Button onClick={() => state.cancel()}>
-            {active.cancelling.value ? "Cancel at once" : "Cancel"} ■
+          <Button onClick={() => state.stop()}>
+            {active.cancelling.value ? "Stop the tool too" : "Stop"} ■
           </Button>
         )}
+        {!active && <Button onClick={() => files.current?.click()}>Attach …</Button>}
         <span class="spread" />
         {!active && state.conversation.value.length > 0 && (
           <Button onClick={() => state.newConversation()}>New conversation</Button>

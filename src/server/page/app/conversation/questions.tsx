@@ -68,15 +68,27 @@ function Card({ state, question, onSubmit, children }: CardProps & {
   );
 }
 
+/** What the tools that change files would do. */
+const VERBS: Readonly<Record<string, string>> = { write: "write", edit: "edit", apply_patch: "change files" };
+
 function ApprovalCard({ state, question }: CardProps) {
   const [reason, setReason] = useState("");
   const { tool_name, tool_input, preview, options } = question;
   const input = asText(tool_input ?? {});
+  const { command, path, file_path } = tool_input ?? {};
+  const file = [path, file_path].find((name) => typeof name === "string");
+  const is_command = typeof command === "string";
   return (
     <Card state={state} question={question}>
+      {preview && (
+        <p class="muted">
+          {visible(`${tool_name} would ${VERBS[String(tool_name)] ?? "do this"}${file ? ` ${file}` : ""}:`)}
+        </p>
+      )}
       {preview && <TextBlock text={preview} label={`What ${tool_name} would do`} diff={isDiff(preview)} />}
-      {!preview && <TextBlock text={input} label="Exact input" />}
-      {preview && tool_input && (
+      {!preview && is_command && <TextBlock text={`$ ${command}`} label="Command" />}
+      {!preview && !is_command && <TextBlock text={input} label="Exact input" />}
+      {(preview || is_command) && tool_input && (
         <details>
           <summary class="muted">exact input</summary>
           <TextBlock text={input} label="Exact input" />
@@ -96,6 +108,11 @@ function ApprovalCard({ state, question }: CardProps) {
             </Button>
           );
         })}
+        {tool_name !== null && (
+          <Button onClick={() => state.allowForRun(question)}>
+            Allow {is_command ? "this command" : visible(tool_name)} for this run
+          </Button>
+        )}
         <input
           class="spread"
           aria-label="Reason, if you deny"
@@ -118,7 +135,7 @@ function LimitCard({ state, question, limit }: CardProps & { limit: NonNullable<
     >
       <div class="row wrap">
         <LimitInput value={value} onInput={setValue} />
-        <button type="submit" class="primary">Raise the limit</button>
+        <button type="submit" class="primary">Raise to {value} and continue</button>
         <Button onClick={() => state.answer(question, "deny")}>Stop here</Button>
       </div>
     </Card>

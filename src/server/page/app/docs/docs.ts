@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 /** The script of the documentation: search, copy buttons and the mark of the current section. */
-import { type Piece, search, type SearchResult, type SearchSection } from "./search.ts";
+import { type Piece, search, type SearchResult, type SearchSection } from "../../../../docs/search.ts";
 
 /** Milliseconds for which a copy button says what it did. */
 const COPIED_MS = 1_500;

@@ -40,7 +40,7 @@ export function Limits({ state, view }: { state: AppState; view: RunView }) {
         </li>
       ))}
       {waited >= 1_000 && (
-        <li class="muted">and {duration(waited)} of waiting for a person, which no limit counts</li>
+        <li class="muted waited">and {duration(waited)} of waiting for a person, which no limit counts</li>
       )}
     </ul>
   );

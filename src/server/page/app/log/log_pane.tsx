@@ -1,6 +1,6 @@
 /** The right pane: the log of a run, and what it used. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { AppState } from "../state/app_state.ts";
+import { type AppState, LOG_VIEWS } from "../state/app_state.ts";
 import { hasEnded } from "preamp/client";
 import type { RunView } from "../state/run_view.ts";
 import { Calls } from "./calls.tsx";
@@ -11,6 +11,7 @@ import { type Kind, KINDS, LogRows } from "./rows.ts";
 import { SentRequests } from "./sent.ts";
 import { SentDialog } from "./sent_dialog.tsx";
 import { Timeline } from "./timeline.tsx";
+import { Trace } from "./trace.tsx";
 import { Button } from "../ui/button.tsx";
 
 /** Milliseconds after the last key until a search starts. */
@@ -26,29 +27,45 @@ export function LogPane({ state }: { state: AppState }) {
     return () => clearTimeout(timer);
   }, [typed]);
   const view = state.current.value;
+  const shown = state.log_view.value;
   return (
     <>
       <header>
-        <h2>Log</h2>
-        <select
-          aria-label="Kind of entries"
-          value={kind}
-          onChange={(event) => setKind(event.currentTarget.value as Kind)}
-        >
-          {KINDS.map((name) => <option key={name}>{name}</option>)}
-        </select>
-        <input
-          type="search"
-          class="spread"
-          aria-label="Search the log"
-          placeholder="search"
-          value={typed}
-          onInput={(event) => setTyped(event.currentTarget.value)}
-        />
+        <h2 class="hidden-text">Log</h2>
+        {LOG_VIEWS.map((name) => (
+          <Button
+            aria-pressed={shown === name}
+            onClick={() => state.log_view.value = name}
+            key={name}
+          >
+            {name}
+          </Button>
+        ))}
+        {shown === "entries" && (
+          <>
+            <select
+              aria-label="Kind of entries"
+              value={kind}
+              onChange={(event) => setKind(event.currentTarget.value as Kind)}
+            >
+              {KINDS.map((name) => <option key={name}>{name}</option>)}
+            </select>
+            <input
+              type="search"
+              class="spread"
+              aria-label="Search the log"
+              placeholder="search"
+              value={typed}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </>
+        )}
       </header>
-      {view
-        ? <RunLog state={state} view={view} kind={kind} query={query} key={view.id} />
-        : <p class="empty">What a run does appears here, entry by entry.</p>}
+      {view ? <RunLog state={state} view={view} kind={kind} query={query} key={view.id} /> : (
+        <p class="empty">
+          What a run does appears here: its model calls and tools, and each entry of its log.
+        </p>
+      )}
     </>
   );
 }
@@ -62,7 +79,7 @@ function RunLog({ state, view, kind, query }: { state: AppState; view: RunView; 
   const seq = state.selected_seq.value;
   const close = () => {
     setOpen(false);
-    document.querySelector<HTMLElement>(".timeline")?.focus();
+    document.querySelector<HTMLElement>(".timeline, .trace")?.focus();
   };
   const openCall = (seq: number) => {
     state.pane.value = "log"; // a dialog in a pane that a narrow screen hides would be invisible
@@ -74,14 +91,27 @@ function RunLog({ state, view, kind, query }: { state: AppState; view: RunView; 
   };
   return (
     <>
-      <Timeline
-        state={state}
-        view={view}
-        rows={rows}
-        filtered={kind !== "all" || query !== ""}
-        onOpen={() => setOpen(true)}
-        onClose={close}
-      />
+      {state.log_view.value === "trace"
+        ? (
+          <Trace
+            view={view}
+            onCall={openCall}
+            onEntry={(seq) => {
+              state.selected_seq.value = seq;
+              setOpen(true);
+            }}
+          />
+        )
+        : (
+          <Timeline
+            state={state}
+            view={view}
+            rows={rows}
+            filtered={kind !== "all" || query !== ""}
+            onOpen={() => setOpen(true)}
+            onClose={close}
+          />
+        )}
       {open && seq !== null
         ? (
           <EntryDetail

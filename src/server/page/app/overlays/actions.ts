@@ -1,7 +1,8 @@
 /** What the keys and the palette do. */
 import { type AppState, PANES } from "../state/app_state.ts";
 import { nameOf, type SessionRow, titleOf } from "../state/history.ts";
-import { type Command, pagesOf } from "../state/palette.ts";
+import { search, type SearchSection } from "../../../../docs/search.ts";
+import type { Command } from "../state/palette.ts";
 import { hasEnded } from "preamp/client";
 import type { RunView } from "../state/run_view.ts";
 
@@ -26,6 +27,7 @@ export const ACTIONS: readonly Action[] = [
     label: `go to the ${pane}`,
     run: (state: AppState) => {
       state.pane.value = pane;
+      if (pane === "plan") state.foldPlan(false);
       focusOn(`#pane-${pane} :is(textarea, [tabindex="0"])`);
     },
   })),
@@ -34,6 +36,7 @@ export const ACTIONS: readonly Action[] = [
     label: "search the log",
     run: (state) => {
       state.pane.value = "log";
+      state.log_view.value = "entries";
       focusOn("#pane-log input");
     },
   },
@@ -47,9 +50,9 @@ export const ACTIONS: readonly Action[] = [
   { keys: "h", label: "history of runs and sessions", run: (state) => state.overlay.value = "history" },
   {
     keys: "x",
-    label: "cancel the run; twice: at once",
+    label: "stop the run; twice: a running tool too",
     when: (state) => activeRun(state) !== undefined,
-    run: (state) => state.cancel(activeRun(state)),
+    run: (state) => state.stop(activeRun(state)),
   },
   { keys: "t", label: "light or dark", run: toggleTheme },
   { keys: "?", label: "the keys", run: (state) => state.overlay.value = "keys" },
@@ -100,13 +103,12 @@ export function actionCommands(state: AppState): Command[] {
 /** Most runs and sessions that the palette knows. */
 const RECENT = 50;
 
-/** Resolves to what can be opened: plans, recent runs and sessions, pages of the documentation. */
+/** Resolves to what can be opened: plans, recent runs and sessions. */
 export async function loadCommands(state: AppState): Promise<Command[]> {
   const { client, plan } = state;
-  const [runs, sessions, index] = await Promise.all([
+  const [runs, sessions] = await Promise.all([
     client.listRuns({ limit: RECENT }),
     client.listSessions({ limit: RECENT }),
-    state.readText("llms.txt"),
   ]);
   return [
     ...runs.data.map((run): Command => ({
@@ -130,11 +132,22 @@ export async function loadCommands(state: AppState): Promise<Command[]> {
       hint: `${session.run_count} runs ${session.id}`,
       run: () => state.openSession(session.id),
     })),
-    ...pagesOf(index).map(({ title, href, summary }): Command => ({
-      kind: "docs",
-      label: title,
-      hint: summary,
-      run: () => location.assign(href),
-    })),
   ];
+}
+
+/** Sections of the documentation that the palette shows. */
+const MAX_SECTIONS = 6;
+let sections: Promise<readonly SearchSection[]> | undefined;
+
+/** Resolves to the sections of the documentation that answer a query, as its own search finds them. */
+export async function docsCommands(state: AppState, query: string): Promise<Command[]> {
+  if (query.trim() === "") return [];
+  sections ??= state.readText("docs/search.json").then((text) => JSON.parse(text));
+  sections.catch(() => sections = undefined);
+  return search(await sections, query, MAX_SECTIONS).map(({ section: { page, heading, anchor } }) => ({
+    kind: "docs",
+    label: heading,
+    hint: page,
+    run: () => location.assign(`docs/${page}${anchor === "" ? "" : `#${anchor}`}`),
+  }));
 }

@@ -10,14 +10,23 @@ import { Ago, Status, STATUSES } from "../ui/facts.tsx";
 import { dollars, tokens } from "../ui/units.ts";
 import { visible } from "../ui/text.tsx";
 
+/** Milliseconds after the last key until a search starts. */
+const SEARCH_MS = 200;
+
 /** The dialog with both lists. */
 export function HistoryDialog({ state }: { state: AppState }) {
   const history = useMemo(() => new History(state.client), []);
   const [kind, setKind] = useState<"runs" | "sessions">("runs");
   useEffect(() => void state.attempt(() => history.load()), []);
-  const close = () => state.overlay.value = null;
+  const [typed, setTyped] = useState("");
   const list = history[kind];
-  const waiting = history.waiting.value;
+  useEffect(() => {
+    if (typed === list.query.value) return;
+    const timer = setTimeout(() => state.attempt(() => list.search(typed)), SEARCH_MS);
+    return () => clearTimeout(timer);
+  }, [typed, list]);
+  const close = () => state.overlay.value = null;
+  const waiting = list.query.value === "" ? history.waiting.value : [];
   const others = history.runs.items.value.filter(({ id }) => !waiting.some((run) => run.id === id));
   return (
     <Dialog label="History" onClose={close}>
@@ -44,7 +53,14 @@ export function HistoryDialog({ state }: { state: AppState }) {
             ))}
           </select>
         )}
-        <span class="spread" />
+        <input
+          type="search"
+          class="spread"
+          aria-label={`Search the ${kind} by their prompts`}
+          placeholder="search by prompt"
+          value={typed}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+        />
         <Button onClick={close}>Close</Button>
       </div>
       {state.problem.value && <p class="failed" role="alert">{state.problem.value}</p>}
@@ -64,7 +80,11 @@ export function HistoryDialog({ state }: { state: AppState }) {
             <SessionItem state={state} history={history} session={session} key={session.id} />
           ))}
       </ul>
-      {list.items.value.length === 0 && <p class="muted">There is nothing here.</p>}
+      {list.items.value.length === 0 && (
+        <p class="muted">
+          {list.query.value === "" ? "There is nothing here." : "No prompt has these words."}
+        </p>
+      )}
       {list.cursor.value !== null && (
         <Button onClick={() => state.attempt(() => list.load(true))}>More</Button>
       )}

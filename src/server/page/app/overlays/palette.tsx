@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import { type Command, findCommands } from "../state/palette.ts";
-import { actionCommands, loadCommands } from "./actions.ts";
+import { actionCommands, docsCommands, loadCommands } from "./actions.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { visible } from "../ui/text.tsx";
 
@@ -13,7 +13,13 @@ export function Palette({ state }: { state: AppState }) {
   const [commands, setCommands] = useState<readonly Command[]>(() => actionCommands(state));
   const load = async () => setCommands([...commands, ...await loadCommands(state)]);
   useEffect(() => void state.attempt(load), []);
-  const found = findCommands(commands, query);
+  const [docs, setDocs] = useState<readonly Command[]>([]);
+  useEffect(() => {
+    let is_current = true;
+    docsCommands(state, query).then((docs) => is_current && setDocs(docs), () => {}); // without the docs
+    return () => void (is_current = false);
+  }, [query]);
+  const found = [...findCommands(commands, query, docs.length > 0 ? 8 : 12), ...docs];
   const id = query.trim();
   if (found.length === 0 && /^(run|ses)_\w+$/.test(id)) {
     const run = () => id.startsWith("run") ? state.openRun(id) : state.openSession(id);

@@ -1,4 +1,7 @@
-/** The editor of the plan: a text area, line numbers beside it, and marks at the lines with findings. */
+/**
+ * The editor of the plan: a text area whose lines wrap. The same text lies behind it, invisible and line by
+ * line, so that numbers and marks are where the lines are.
+ */
 import { useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import { visible } from "../ui/text.tsx";
@@ -12,10 +15,12 @@ export function goTo(line: number, column?: number): void {
   const at = offsetOf(box.value, line, column);
   box.setSelectionRange(at, at);
   box.focus(); // shows the findings of the line of the cursor
-  box.closest(".scroll")!.scrollTop = Math.max(0, (line - 4) * LINE_PX);
+  const scroll = box.closest(".scroll")!;
+  const place = scroll.querySelectorAll<HTMLElement>(".lines > div")[line - 1]?.offsetTop ?? 0;
+  scroll.scrollTop = Math.max(0, place - 3 * LINE_PX);
 }
 
-/** Height of a line; the style sheet has the same. */
+/** Height of a line that does not wrap; the style sheet has the same. */
 const LINE_PX = 18;
 
 /** The editor. Tab leaves it; Ctrl and a bracket indents, and Enter continues the indentation. */
@@ -23,9 +28,9 @@ export function Editor({ state }: { state: AppState }) {
   const { plan } = state;
   const [line, setLine] = useState(0);
   const text = plan.text.value;
-  const marks = marksOf([...plan.findings.value, ...hiddenIn(text)]);
-  const lines = lineAt(text, text.length + 1);
-  const shown = marks.find((mark) => mark.line === line);
+  const lines = text.split("\n");
+  const found = marksOf([...plan.findings.value, ...hiddenIn(text)]);
+  const marks = new Map(found.map((mark) => [mark.line, mark]));
   const follow = ({ currentTarget: box }: { currentTarget: HTMLTextAreaElement }) =>
     setLine(lineAt(box.value, box.selectionStart));
   const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
@@ -46,23 +51,27 @@ export function Editor({ state }: { state: AppState }) {
   };
   return (
     <div class="editor scroll">
-      <pre
-        class="gutter"
-        aria-hidden="true"
-      >{Array.from({ length: lines }, (_, at) => at + 1).join("\n")}</pre>
-      {marks.map((mark) => (
-        <div
-          class={`mark ${mark.level}`}
-          style={{ "--line": mark.line }}
-          title={mark.text}
-          aria-hidden="true"
-          onMouseEnter={() => setLine(mark.line)}
-          onMouseLeave={() => setLine(0)}
-          key={mark.line}
-        >
-          {mark.level === "error" ? "✗" : "!"}
-        </div>
-      ))}
+      <div class="lines" aria-hidden="true">
+        {lines.map((content, at) => {
+          const mark = marks.get(at + 1);
+          return (
+            <div class={mark?.level} key={at}>
+              {mark && (
+                <span
+                  class="mark"
+                  title={mark.text}
+                  onMouseEnter={() => setLine(mark.line)}
+                  onMouseLeave={() => setLine(0)}
+                >
+                  {mark.level === "error" ? "✗" : "!"}
+                </span>
+              )}
+              <span class="copy" data-text={content || " "} />
+              {mark && mark.line === line && <div class={`at-line ${mark.level}`}>{visible(mark.text)}</div>}
+            </div>
+          );
+        })}
+      </div>
       <textarea
         id={ID}
         aria-label="Plan, as YAML or JSON"
@@ -71,8 +80,6 @@ export function Editor({ state }: { state: AppState }) {
         spellcheck={false}
         autocapitalize="off"
         autocomplete="off"
-        wrap="off"
-        rows={lines}
         value={text}
         onInput={(event) => {
           plan.edit(event.currentTarget.value);
@@ -84,11 +91,6 @@ export function Editor({ state }: { state: AppState }) {
         onFocus={follow}
         onBlur={() => setLine(0)}
       />
-      {shown && (
-        <div class={`at-line ${shown.level}`} style={{ "--line": shown.line }} aria-hidden="true">
-          {visible(shown.text)}
-        </div>
-      )}
       <div id="plan-keys" class="hidden-text">
         Control and right bracket indents, Control and left bracket takes it back, Control and Enter runs.
       </div>

@@ -2,7 +2,7 @@
  * The state of the page and what the user can do: signals that components read, and actions that they call.
  * Knows no DOM; the browser's parts come in as `Host`.
  */
-import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import {
   type Data,
   hasEnded,
@@ -11,6 +11,7 @@ import {
   type Question,
   type RunRequest,
 } from "preamp/client";
+import type { Attachment } from "./attachments.ts";
 import { Comparison, type PlanDifference } from "./comparison.ts";
 import { sentenceOf } from "./failures.ts";
 import { lineDiff } from "./line_diff.ts";
@@ -50,12 +51,25 @@ export type Pane = "plan" | "conversation" | "log";
 /** All panes. */
 export const PANES: readonly Pane[] = ["plan", "conversation", "log"];
 
+/** What the log pane shows: what took time, or all entries. */
+export type LogView = "trace" | "entries";
+/** Both. */
+export const LOG_VIEWS: readonly LogView[] = ["trace", "entries"];
+
 /** The demo's prompt: typed in when the page opens. */
 const DEMO_PROMPT = "What is 6 × 7?";
 const KEY = "preamp.key";
 const THEME = "preamp.theme";
-/** Characters of a prompt that a list shows. */
-const MAX_NAME = 80;
+const PLAN_FOLDED = "preamp.plan_folded";
+const WIDTHS = "preamp.widths";
+/** What a run is asked to do that goes beyond a limit of the run before. */
+const GO_FURTHER = "Continue.";
+/** Statuses of runs that wait for a person. */
+const AWAITING = ["awaiting_approval", "awaiting_limit"] as const;
+/** Tokens of a picture whose size is not known. */
+const IMAGE_TOKENS = 1_600;
+/** Widest and narrowest share of the window that a pane at the side may have. */
+const WIDTH_BOUNDS = { least: 16, most: 45 };
 /** Most earlier runs of a session that a conversation shows. */
 const MAX_RUNS = 20;
 /** State and actions of the page. */
@@ -65,6 +79,8 @@ export class AppState {
   #key: string | undefined;
   readonly #runs: RunViews;
   readonly #answering = new Set<string>();
+  /** What a person has allowed for a whole run. */
+  readonly #allowed = new Set<string>();
   /** Grows whenever something else is opened. */
   #visit = 0;
   /** What is opened again once there is a key. */
@@ -80,11 +96,22 @@ export class AppState {
   readonly announcement: Signal<string> = signal("");
   readonly overlay: Signal<Overlay> = signal(null);
   readonly pane: Signal<Pane> = signal("conversation");
+  readonly log_view: Signal<LogView> = signal("trace");
 
   /** The plan of the next run. */
   readonly plan: PlanDraft;
 
   readonly prompt: Signal<string> = signal(DEMO_PROMPT);
+  /** Files that go along with the prompt. */
+  readonly attachments: Signal<readonly Attachment[]> = signal([]);
+  /** The run whose prompt is being changed; the next run takes its place. */
+  readonly edited: Signal<RunView | null> = signal(null);
+  /** Runs that wait for a person and are not on the screen. */
+  readonly waiting_elsewhere: Signal<number> = signal(0);
+  /** Whether the plan is folded away; until a person says so, once a run has begun. */
+  readonly plan_folded: Signal<boolean>;
+  /** Shares of the window that the panes at the sides have, in percent. */
+  readonly widths: Signal<{ readonly plan: number; readonly log: number }>;
   /** Runs of the open session, the oldest first. */
   readonly conversation: Signal<readonly RunView[]> = signal([]);
   /** Whether the session has earlier runs, which only the history shows. */
@@ -122,6 +149,9 @@ export class AppState {
     this.#key = host.storage.getItem(KEY) ?? undefined;
     const theme = host.storage.getItem(THEME);
     this.theme = signal(theme === "light" || theme === "dark" ? theme : null);
+    this.plan_folded = signal(host.storage.getItem(PLAN_FOLDED) === "yes");
+    const [plan, log] = (host.storage.getItem(WIDTHS) ?? "").split(" ").map(Number);
+    this.widths = signal({ plan: boundedWidth(plan || 30), log: boundedWidth(log || 30) });
     this.client = new PreampClient({
       url: host.url,
       key: () => this.#key,
@@ -135,6 +165,10 @@ export class AppState {
       nextFrame: host.nextFrame,
       onNews: (news) => this.announcement.value = news,
       onStreamEnd: () => this.connected.value = true, // a failure of it is reported
+    });
+    effect(() => {
+      const allowed = this.open_questions.value.filter((question) => this.#allowed.has(kindOf(question)));
+      for (const question of allowed) this.answer(question, "allow", "allowed for this run");
     });
   }
 
@@ -198,7 +232,17 @@ export class AppState {
     const last = this.conversation.value.at(-1);
     const session_id = last?.run.value?.session_id ?? last?.thread.value?.session_id;
     const plan = this.plan.choice(session_id !== undefined);
-    return { prompt: this.prompt.value, ...plan, ...(session_id ? { session_id } : {}) };
+    // a person is here, who can raise a limit; what the plan says about it stays
+    const limits = /\bon_limit["']?\s*:/.test(this.plan.text.value) ? {} : { limits: { on_limit: "pause" } };
+    return { prompt: this.#content, ...plan, ...limits, ...(session_id ? { session_id } : {}) };
+  }
+
+  /** The prompt with what goes along. */
+  get #content(): RunRequest["prompt"] {
+    const { attachments: { value: attachments }, prompt: { value: text } } = this;
+    return attachments.length === 0
+      ? text
+      : [{ type: "text", text }, ...attachments.map(({ block }) => block)];
   }
 
   /** Reads a page of the server that needs no key. */
@@ -220,6 +264,8 @@ export class AppState {
   /** Starts an empty conversation. */
   newConversation(): void {
     this.#begin();
+    this.edited.value = null;
+    this.#foldByItself(false);
     this.conversation.value = [];
     this.has_earlier.value = false;
     this.current.value = null;
@@ -242,31 +288,104 @@ export class AppState {
     const prompt = this.prompt.value;
     if (prompt.trim() === "" || this.is_starting.value) return;
     if (this.active.value) return await this.steer(prompt);
-    const name = prompt.replace(/\s+/g, " ").slice(0, MAX_NAME);
-    const body = { ...this.request, metadata: { name } };
+    const { request, edited: { value: edited }, attachments: { value: attachments } } = this;
+    this.prompt.value = "";
+    this.attachments.value = [];
+    if (await this.#start(request, edited)) return;
+    if (this.prompt.value === "") this.prompt.value = prompt;
+    if (this.attachments.value.length === 0) this.attachments.value = attachments;
+  }
+
+  /**
+   * Starts a run at the end of the conversation, or in place of one of its runs: then in a new session with
+   * what came before it, and the old session stays. Returns whether it has started.
+   */
+  async #start(body: RunRequest, replaced: RunView | null = null): Promise<boolean> {
     const { value: text } = this.plan.text;
+    const earlier = this.conversation.value;
+    const kept = replaced === null ? earlier : earlier.slice(0, earlier.indexOf(replaced));
     const check = this.#begin();
     let has_started = false;
     this.is_starting.value = true;
-    this.prompt.value = "";
     this.announcement.value = "Running";
-    await this.attempt(() =>
-      this.#runs.follow(body, (view) => {
+    await this.attempt(async () => {
+      const session_id = replaced?.run.value?.session_id ?? replaced?.thread.value?.session_id;
+      const forked = session_id && await this.client.forkSession(session_id, { before_run: replaced!.id });
+      await this.#runs.follow({ ...body, ...(forked ? { session_id: String(forked.id) } : {}) }, (view) => {
         has_started = true;
         this.plan.ran(text);
         check();
         this.is_starting.value = false;
+        this.edited.value = null;
         this.compared.value = null;
-        this.conversation.value = [...this.conversation.value, view];
+        this.#foldByItself(true);
+        this.conversation.value = [...kept, view];
         this.select(view);
+        this.#release();
       }).catch((error) => {
         if (!has_started) this.plan.refuse(error);
         throw error;
-      })
-    );
-    if (has_started) return;
-    this.is_starting.value = false;
-    if (this.prompt.value === "") this.prompt.value = prompt;
+      });
+    });
+    if (!has_started) this.is_starting.value = false;
+    return has_started;
+  }
+
+  /** Takes the prompt of a run into the box, to be changed: the next run takes its place. */
+  edit(view: RunView): void {
+    this.edited.value = view;
+    const prompt = promptOf(view);
+    this.prompt.value = textsOf(prompt);
+    this.attachments.value = picturesOf(prompt);
+    this.announcement.value = "Change the message, then run it again";
+  }
+
+  /** Leaves a prompt as it was. */
+  cancelEdit(): void {
+    this.edited.value = null;
+    this.prompt.value = "";
+    this.attachments.value = [];
+  }
+
+  /** Runs the prompt of a run again, in its place. */
+  async retry(view: RunView): Promise<void> {
+    if (this.active.value || this.is_starting.value) return;
+    await this.#start({ ...this.request, prompt: promptOf(view) as RunRequest["prompt"] }, view);
+  }
+
+  /** Continues a conversation whose last run has ended at a limit: another run has limits of its own. */
+  async goFurther(): Promise<void> {
+    if (this.active.value || this.is_starting.value) return;
+    await this.#start({ ...this.request, prompt: GO_FURTHER });
+  }
+
+  /** Folds the plan away while a conversation is on, as long as the person has not chosen. */
+  #foldByItself(folded: boolean): void {
+    if (this.#host.storage.getItem(PLAN_FOLDED) === null) this.plan_folded.value = folded;
+  }
+
+  /** Folds the plan away, or opens it; remembered until the tab is closed. */
+  foldPlan(folded: boolean): void {
+    this.plan_folded.value = folded;
+    this.#host.storage.setItem(PLAN_FOLDED, folded ? "yes" : "no");
+  }
+
+  /** Sets the width of a pane at the side, in percent of the window. */
+  setWidth(pane: "plan" | "log", width: number): void {
+    const widths = { ...this.widths.value, [pane]: boundedWidth(width) };
+    this.widths.value = widths;
+    this.#host.storage.setItem(WIDTHS, `${widths.plan} ${widths.log}`);
+  }
+
+  /** Counts the runs that wait for a person elsewhere; without an answer the last count stays. */
+  async countWaiting(): Promise<void> {
+    if (this.needs_key.value) return;
+    const pages = await Promise.all(AWAITING.map((status) => this.client.listRuns({ status, limit: 20 })))
+      .catch(() => null);
+    if (pages === null) return;
+    const shown = new Set(this.shown.value.map(({ id }) => id));
+    this.waiting_elsewhere.value =
+      pages.flatMap(({ data }) => data).filter(({ id }) => !shown.has(id)).length;
   }
 
   /** Shows a run's log. */
@@ -390,6 +509,12 @@ export class AppState {
     this.#answering.delete(question.id);
   }
 
+  /** Allows a call, and further ones of its kind until the run ends or this page is closed. */
+  async allowForRun(question: Question): Promise<void> {
+    this.#allowed.add(kindOf(question));
+    await this.answer(question, "allow");
+  }
+
   /** Raises a limit of a run: to what the user typed. */
   raiseLimit(run_id: string, name: string, typed: string): Promise<boolean> {
     const value = name === "max_cost_usd" ? typed : Number(typed);
@@ -407,10 +532,12 @@ export class AppState {
     if (!is_sent && this.prompt.value === "") this.prompt.value = text;
   }
 
-  /** Cancels a run in progress: the second time at once. */
-  async cancel(view = this.active.value): Promise<void> {
+  /** Stops a run: its answer at once, while a running tool first ends; a second time ends the tool too. */
+  async stop(view = this.active.value): Promise<void> {
     if (!view) return;
-    await this.attempt(() => this.client.cancel(view.id, view.cancelling.value ? "immediate" : "graceful"));
+    const waits_for_tool = view.transcript.runs_tool && !view.cancelling.value;
+    if (waits_for_tool) this.announcement.value = "Stopping after this tool; stop again to end it";
+    await this.attempt(() => this.client.cancel(view.id, waits_for_tool ? "graceful" : "immediate"));
   }
 
   /** Puts back the files that a run has changed; says which. */
@@ -450,4 +577,39 @@ export class AppState {
       this.problem.value = sentenceOf(error);
     }
   }
+}
+
+/**
+ * Returns what an answer for the run holds for: calls of the same tool, or the same command, because a tool
+ * that runs commands can do anything.
+ */
+function kindOf({ run_id, hook_name, action, tool_name, tool_input, args_hash }: Question): string {
+  const by_arguments = tool_name === null || tool_input !== null && "command" in tool_input;
+  return JSON.stringify([run_id, hook_name, action, tool_name, by_arguments ? args_hash : null]);
+}
+
+function boundedWidth(width: number): number {
+  return Math.round(Math.min(WIDTH_BOUNDS.most, Math.max(WIDTH_BOUNDS.least, width)));
+}
+
+/** Returns the content with which a run was started. */
+function promptOf({ entries }: RunView): unknown {
+  return entries.find(({ event }) => event === "prompt:submit")?.data.prompt ?? "";
+}
+
+/** Returns the pictures of a prompt as what goes along with it again. */
+function picturesOf(prompt: unknown): Attachment[] {
+  const blocks = Array.isArray(prompt) ? prompt as readonly Data[] : [];
+  return blocks.filter(({ type }) => type === "image").map((block, index) => ({
+    name: `picture ${index + 1}`,
+    bytes: String((block.source as Data | undefined)?.data ?? "").length * 3 / 4,
+    tokens: IMAGE_TOKENS,
+    block,
+  }));
+}
+
+/** Returns the texts of a prompt. */
+function textsOf(prompt: unknown): string {
+  if (!Array.isArray(prompt)) return String(prompt);
+  return prompt.flatMap(({ text }: { text?: unknown }) => typeof text === "string" ? text : []).join("\n\n");
 }

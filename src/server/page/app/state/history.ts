@@ -18,19 +18,35 @@ export interface SessionRow extends Data {
   };
 }
 
-/** Rows of a page. */
+/** Rows of a page, and of one that a search reads. */
 const PAGE = 25;
+const SEARCH_PAGE = 100;
+/** Pages that a search reads until it has a page of rows. */
+const SEARCH_PAGES = 10;
 const WAITING = ["awaiting_approval", "awaiting_limit"];
 
 /** One list that grows by pages. */
 class List<Item extends { readonly id: string }> {
   readonly #fetch: (query: { limit: number; cursor?: string }) => Promise<Page<Item>>;
+  readonly #textOf: (item: Item) => string;
   readonly items: Signal<readonly Item[]> = signal([]);
+  /** Words that the rows must have; empty: any. */
+  readonly query: Signal<string> = signal("");
   readonly #cursor = signal<string | null>(null);
   #round = 0;
 
-  constructor(fetch: (query: { limit: number; cursor?: string }) => Promise<Page<Item>>) {
+  constructor(
+    fetch: (query: { limit: number; cursor?: string }) => Promise<Page<Item>>,
+    textOf: (item: Item) => string,
+  ) {
     this.#fetch = fetch;
+    this.#textOf = textOf;
+  }
+
+  /** Shows only the rows that have each word of a query. */
+  async search(query: string): Promise<void> {
+    this.query.value = query;
+    await this.load(false);
   }
 
   /** Position of the next page; null after the last one. */
@@ -38,15 +54,27 @@ class List<Item extends { readonly id: string }> {
     return this.#cursor;
   }
 
-  /** Loads the first page, or the next one; an answer that comes after a later request is dropped. */
+  /**
+   * Loads the first page, or the next one; of a search, pages until there are enough rows. An answer that
+   * comes after a later request is dropped.
+   */
   async load(more: boolean): Promise<void> {
     const round = ++this.#round;
-    const cursor = more ? this.#cursor.value : null;
-    const { data, next_cursor } = await this.#fetch({ limit: PAGE, ...(cursor === null ? {} : { cursor }) });
-    if (round !== this.#round) return;
-    const known = new Set(data.map(({ id }) => id));
-    this.items.value = [...(more ? this.items.value.filter(({ id }) => !known.has(id)) : []), ...data];
-    this.#cursor.value = next_cursor;
+    const words = this.query.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
+    const has = (item: Item) => words.every((word) => this.#textOf(item).toLowerCase().includes(word));
+    let cursor = more ? this.#cursor.value : null;
+    let found: Item[] = [];
+    for (let pages = 1;; pages++) {
+      const limit = words.length === 0 ? PAGE : SEARCH_PAGE;
+      const { data, next_cursor } = await this.#fetch({ limit, ...(cursor === null ? {} : { cursor }) });
+      if (round !== this.#round) return;
+      found = [...found, ...data.filter(has)];
+      cursor = next_cursor;
+      if (cursor === null || words.length === 0 || found.length >= PAGE || pages === SEARCH_PAGES) break;
+    }
+    const known = new Set(found.map(({ id }) => id));
+    this.items.value = [...(more ? this.items.value.filter(({ id }) => !known.has(id)) : []), ...found];
+    this.#cursor.value = cursor;
   }
 
   drop(id: string): void {
@@ -66,10 +94,15 @@ export class History {
 
   constructor(client: PreampClient) {
     this.#client = client;
-    this.runs = new List((query) =>
-      client.listRuns({ ...query, status: this.status.value === "" ? undefined : this.status.value })
+    this.runs = new List(
+      (query) =>
+        client.listRuns({ ...query, status: this.status.value === "" ? undefined : this.status.value }),
+      (run) => `${titleOf(run)} ${run.id}`,
     );
-    this.sessions = new List(async (query) => await client.listSessions(query) as Page<SessionRow>);
+    this.sessions = new List(
+      async (query) => await client.listSessions(query) as Page<SessionRow>,
+      (session) => `${nameOf(session)} ${session.id}`,
+    );
   }
 
   /** Loads the first page of everything. */

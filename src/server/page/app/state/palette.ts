@@ -1,4 +1,4 @@
-/** What the palette finds: actions, plans, runs, sessions and pages of the documentation. */
+/** What the palette finds: actions, plans, runs, sessions and sections of the documentation. */
 
 /** Something that the palette opens or does. */
 export interface Command {
@@ -29,11 +29,4 @@ function scoreOf({ kind, label, hint }: Command, words: readonly string[]): numb
     score += at === 0 ? 4 : at > 0 ? first[at - 1] === " " ? 3 : 2 : 1;
   }
   return score;
-}
-
-/** Returns the pages that an index in the form of llms.txt links: title, address and summary. */
-export function pagesOf(index: string): { title: string; href: string; summary: string }[] {
-  return [...index.matchAll(/^- \[([^\]]+)\]\(([^)]+)\)(?:: (.*))?$/gm)].map(
-    ([, title, href, summary]) => ({ title: title!, href: href!, summary: summary ?? "" }),
-  );
 }

@@ -68,7 +68,7 @@ export function asText(value: unknown): string {
 }
 
 /** Returns a number of characters or bytes with its unit. */
-function sizeOf(count: number): string {
+export function sizeOf(count: number): string {
   return count < 1_000
     ? `${count} B`
     : count < 1e6
