@@ -267,7 +267,9 @@ async function withSkill(library: Library, data: JsonObject): Promise<HookResult
   if (!skill || typeof text !== "string") return null;
   let whole: string;
   try {
-    whole = `${text}\n\n<skill name="${skill.name}">\n${await loaded(library, skill, undefined)}\n</skill>`;
+    const instructions = (await loaded(library, skill, undefined))
+      .replaceAll("$ARGUMENTS", () => text.slice(word!.length + 1).trim()); // as other programs replace it
+    whole = `${text}\n\n<skill name="${skill.name}">\n${instructions}\n</skill>`;
   } catch (error) {
     if (error instanceof FileError) return { action: "deny", reason: error.message };
     throw error;

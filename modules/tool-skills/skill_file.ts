@@ -56,7 +56,9 @@ export async function readSkill(
   const body = text.slice(whole?.length ?? 0).trim();
   const fields = await fieldsOf(front);
   const name = skillName(oneLine(fields, "name")) || skillName(folder.slice(folder.lastIndexOf("/") + 1));
-  const description = oneLine(fields, "description") || firstSentence(body);
+  const when = oneLine(fields, "when_to_use");
+  const description = [oneLine(fields, "description"), when].filter((text) => text !== "").join(" ") ||
+    firstSentence(body);
   if (name === "") throw refuse("must have a name with letters or digits");
   if (description === "") throw refuse("must have a description, or a text");
   const shortcut = skillName(oneLine(fields, "shortcut"));

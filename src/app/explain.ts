@@ -82,6 +82,7 @@ export async function explain(
       })),
     })),
     ...(from === undefined ? {} : { base_url: from }),
+    ...(compiled.project_folder === undefined ? {} : { project_folder: compiled.project_folder }),
   });
 }
 

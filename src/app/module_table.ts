@@ -49,6 +49,9 @@ const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
   "tool-web": () => import("../../modules/tool-web/mod.ts"),
 };
 
+/** Ids of the built-in modules that read texts (`Module.texts`), known without loading them. */
+const READ_TEXTS: ReadonlySet<string> = new Set(["context-persistent", "tool-skills"]);
+
 /** Ids of the built-in modules, sorted. */
 export const BUILTIN_IDS: ReadonlySet<string> = new Set(Object.keys(BUILTINS));
 
@@ -73,6 +76,8 @@ export interface ModuleTable {
   module(id: string): Module | Promise<Module>;
   /** Returns true for a module of the application. */
   isOwn(id: string): boolean;
+  /** Returns true for a module that gives the model texts of files. */
+  readsTexts(id: string): boolean;
   /** Resolves to a module's listing. @throws {PreampError} `not_found`. */
   listing(id: string): Promise<ModuleListing>;
 }
@@ -105,6 +110,7 @@ export function createModuleTable(own: Readonly<Record<string, InProcessModule>>
     ids,
     module,
     isOwn: (id) => modules.has(id),
+    readsTexts: (id) => READ_TEXTS.has(id) || modules.get(id)?.texts !== undefined,
     listing: async (id) => listingOf(id, await module(id)),
   };
 }

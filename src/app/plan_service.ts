@@ -26,7 +26,7 @@ import type { CompiledPlan, PlanText } from "../plan/compile.ts";
 import { isRequestHeader } from "../plan/env.ts";
 import { explainModes } from "../plan/modes.ts";
 import { lockFromData } from "../plan/lock.ts";
-import { authorise, authoriseWithin, type Grants } from "../policy/authorise.ts";
+import { authorise, authoriseWithin, type Grants, specsOf } from "../policy/authorise.ts";
 import { documentLimits } from "../policy/limits.ts";
 import { type Policy, policyFor } from "../policy/policy.ts";
 import type { RunnablePlan, ServiceLimits } from "../runs/ports.ts";
@@ -131,15 +131,25 @@ export class Plans {
 
   /** Resolves to the hash of a plan that is not authorised for a run, as a run of the operator has it. */
   async #hashOf(found: ResolvedPlan, caller: Caller): Promise<string> {
+    const compiled = await this.#finder.located(found, caller);
+    const { modules } = this.#options;
+    if (!specsOf(compiled.plan).some(({ module }) => modules.readsTexts(module))) return compiled.plan_hash;
     const template = await this.#templateOf(found, caller);
-    const { compiled } = template;
     try {
       const { origin, base_url } = found;
       const policy = this.#policyOf(caller);
       const grants = this.#grantsOf(template, found, policy, {});
       const base = base_url === undefined ? {} : { base_url };
       const context = { origin, namespace: caller.namespace, policy, ...base };
-      return (await this.textsOf({ template, compiled, grants, policy, context, origin, ...base })).plan_hash;
+      return (await this.textsOf({
+        template,
+        compiled: template.compiled,
+        grants,
+        policy,
+        context,
+        origin,
+        ...base,
+      })).plan_hash;
     } catch (error) {
       if (errorCode(error) === undefined) throw error;
       return compiled.plan_hash; // it is refused

@@ -75,18 +75,13 @@ export async function createTemplate(
     ),
     may_load:
       specs.some((spec) => isOfUrl(spec) || suppliedFields(schemaOf(spec, modules) ?? {}).length > 0) ||
-      compiled.texts.length > 0 || specs.some((spec) => hasTexts(spec, modules)) ||
+      compiled.texts.length > 0 ||
+      specs.some(({ source, module }) => source.kind === "builtin" && modules.readsTexts(module)) ||
       agentNames(compiled.written).length > 0,
     opened: findings.errors.length === 0 ? openShared(specs, modules, folder) : new Map(),
     grants: new Map(),
     agents_allowed: new Set(),
   };
-}
-
-/** Returns whether a module gives the model texts of files; the check has loaded it. */
-function hasTexts({ module: id, source }: ModuleSpec, { ids, module }: ModuleTable): boolean {
-  const loaded = source.kind === "builtin" && ids.has(id) ? module(id) : undefined;
-  return loaded !== undefined && !(loaded instanceof Promise) && loaded.texts !== undefined;
 }
 
 const NO_VARIABLES: LookUps = { plan: () => undefined, keys: () => undefined };

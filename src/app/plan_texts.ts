@@ -25,12 +25,10 @@ export async function textsOf(authorised: AuthorisedPlan, deps: TextsDeps): Prom
   const { compiled, template: { specs } } = authorised;
   const texts = [...compiled.texts];
   for (const spec of specs) {
-    if (spec.source.kind !== "builtin") continue;
-    const loading = deps.modules.module(spec.module);
-    const module = loading instanceof Promise ? await loading : loading;
-    if (!module.texts) continue;
+    if (spec.source.kind !== "builtin" || !deps.modules.readsTexts(spec.module)) continue;
+    const module = await deps.modules.module(spec.module);
     const grant = { ...noPermissions(), ...grantOf(spec, authorised) };
-    const read = await module.texts(expandedConfig(spec, authorised, deps), grant);
+    const read = await module.texts?.(expandedConfig(spec, authorised, deps), grant) ?? [];
     texts.push(...read.map(({ path, ...text }) => ({
       ...text,
       url: new URL(`file://${escapedPath(path)}`).href,

@@ -86,6 +86,7 @@ async function foldersTo(folder: string): Promise<string[]> {
   const owner = (await Deno.stat(folder).catch(() => null))?.uid;
   const folders: string[] = [];
   for (let at = folder; folders.length < MAX_FOLDERS; at = parentFolder(at)) {
+    if ((await Deno.permissions.query({ name: "read", path: at })).state !== "granted") break; // without a question
     folders.unshift(at);
     const git = await Deno.lstat(`${at === "/" ? "" : at}/.git`).catch(() => null);
     if (git !== null && git.uid === owner) return folders;

@@ -133,6 +133,8 @@ export interface ExplainInput {
   modules: readonly ModuleFacts[];
   /** The plan's agents: their hooks, with their places in the plan as written. */
   agents?: readonly { name: string; hooks: MountPlan["hooks"] }[];
+  /** Folder of `instructions: project`. */
+  project_folder?: string;
   /** URL of the plan file; local files are named relative to it. */
   base_url?: string;
 }
@@ -161,6 +163,7 @@ export function explainPlan(input: ExplainInput): Explanation {
     deno_flags: denoFlags([
       ...modules.map(({ permissions }) => permissions.asked),
       { env },
+      ...input.project_folder === undefined ? [] : [{ read: [input.project_folder] }],
       ...input.modules.map((facts) => neededToLoad(facts, base_url)),
     ]),
     red_flags: [

@@ -27,6 +27,13 @@ Deno.test("createModuleTable() has the built-in modules and those of the applica
   assertThrows(() => table.module("tool-nothing"), Error, 'Cannot find module "tool-nothing"');
 });
 
+Deno.test("readsTexts() knows each module with texts without loading it", async () => {
+  const table = createModuleTable({ "tool-own": { mount, texts: () => Promise.resolve([]) } });
+  for (const id of table.ids) {
+    assertEquals([id, table.readsTexts(id)], [id, (await table.module(id)).texts !== undefined]);
+  }
+});
+
 Deno.test("createModuleTable() keeps an object unchanged, also a module's namespace", async () => {
   const module = await import("../../modules/tool-todo/mod.ts");
   const table = createModuleTable({ "tool-mine": module });

@@ -159,16 +159,22 @@ Deno.test("a prompt that begins with the name of a skill brings its text; one th
     await write(folder, {
       "skills/release/SKILL.md": skillText("release", keys("shortcut: rel\nuser-invocable: true")),
       "skills/own/SKILL.md": skillText("own", keys("disable-model-invocation: true")),
+      "skills/args/SKILL.md": skillText(
+        "args",
+        keys("when_to_use: when: now"),
+        "Take $ARGUMENTS, $ARGUMENTS.",
+      ),
       "skills/inner/SKILL.md": skillText("inner", keys("user-invocable: false")),
     });
     const { description, call, emit } = await mounted(folder);
-    assertStringIncludes(description, "Skills:\n- inner: d\n- release: d");
+    assertStringIncludes(description, "Skills:\n- args: d when: now\n- inner: d\n- release: d");
     assertStringIncludes(await call("own"), "!There is no skill of this name.");
     const submitted = async (prompt: unknown) =>
       (await emit("prompt:submit", { prompt } as JsonObject)).data.prompt;
     const text = (name: string) =>
       `<skill name="${name}">\nFolder: ${folder}/skills/${name}\n\nDo ${name}.\n</skill>`;
     assertEquals(await submitted("/release 1.2"), `/release 1.2\n\n${text("release")}`);
+    assertStringIncludes(String(await submitted("/args a $& b")), "\n\nTake a $& b, a $& b.\n</skill>");
     assertEquals(await submitted("/rel"), `/rel\n\n${text("release")}`);
     assertEquals(await submitted("/own"), `/own\n\n${text("own")}`);
     assertEquals(await submitted([{ type: "text", text: "/own x" }, { type: "image" }]), [
@@ -183,6 +189,7 @@ Deno.test("a prompt that begins with the name of a skill brings its text; one th
     assertEquals([action, reason?.includes("does not exist")], ["deny", true]);
     const found = await skills.finds({}, { ...noPermissions(), read: [folder] });
     assertEquals(found, [
+      { label: "skill args", commands: [{ name: "args", summary: "d when: now" }] },
       { label: "skill inner", commands: [] },
       {
         label: "skill release",

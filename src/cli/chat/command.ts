@@ -1,6 +1,7 @@
 /** `preamp chat`: a conversation in the terminal. */
 import { createRuntime } from "../../app/runtime.ts";
 import type { Runtime } from "../../app/types.ts";
+import type { ExplainedMode } from "../../plan/modes.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { defaultPolicy } from "../../policy/settings.ts";
 import { consoleMethods } from "../../sdk/console.ts";
@@ -126,6 +127,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
   }
   const uses = [...demo ? [] : settings.folder.names, ...found.map(({ label }) => label)].map(messageText);
   if (uses.length > 0) view.wrap(`Of this folder it uses ${listText(uses)}.`);
+  const active = (await modesOf(begun.plan, session?.id ?? null, runtime)).find(({ active }) => active);
+  if (active) view.wrap(`It is in the mode ${messageText(active.name)}: ${messageText(active.decides)}.`);
   view.showModel(begun.plan.model ?? begun.title);
   if (session && input.asks) await showPast(runtime, session.id, view);
   const chat = new Chat({
@@ -138,14 +141,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     newPlan: demo ? () => Promise.resolve(begun.plan) : planOfNew,
     session_id: session?.id ?? null,
     session_name: name,
-    modes: async ({ plan, base_url, mode }, session_id) => {
-      const used = plan ?? await lastPlanOf(session_id, runtime);
-      const chosen = mode === undefined ? {} : { mode };
-      const place = base_url === undefined ? {} : { base_url };
-      return used === undefined
-        ? []
-        : (await runtime.plans.check({ plan: used, ...chosen }, TERMINAL, place)).modes ?? [];
-    },
+    modes: (plan, session_id) => modesOf(plan, session_id, runtime),
     promptCommands: async (plan, session_id) =>
       (await foundIn(plan, session_id, runtime)).flatMap(({ commands = [] }) => commands),
     allowed: await AllowedCalls.open(settings.home, demo ? null : workspace),
@@ -282,10 +278,27 @@ async function foundIn(
   }
 }
 
+/** Resolves to the modes of the plan, or of that of the session's last run. */
+async function modesOf(
+  { plan, base_url, mode }: ChatPlan,
+  session_id: string | null,
+  runtime: Runtime,
+): Promise<readonly ExplainedMode[]> {
+  const used = plan ?? await lastPlanOf(session_id, runtime);
+  if (used === undefined) return [];
+  const chosen = mode === undefined ? {} : { mode };
+  const place = base_url === undefined ? {} : { base_url };
+  return (await runtime.plans.check({ plan: used, ...chosen }, TERMINAL, place)).modes ?? [];
+}
+
 async function lastPlanOf(session_id: string | null, { runs }: Runtime): Promise<JsonObject | undefined> {
   if (session_id === null) return undefined;
-  const { data: [last] } = await runs.list(TERMINAL, { session_id, limit: 1 });
-  return last && (await runs.plan(TERMINAL, last.id)).plan;
+  try {
+    const { data: [last] } = await runs.list(TERMINAL, { session_id, limit: 1 });
+    return last && (await runs.plan(TERMINAL, last.id)).plan;
+  } catch {
+    return undefined; // the plan of the run is no longer stored
+  }
 }
 
 /** @throws {DocumentFailure} for an invalid plan, before the first message is typed. */
