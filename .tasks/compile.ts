@@ -66,7 +66,7 @@ await Deno.copyFile(new URL("plans/coder.yaml", ROOT), CODER_PLAN);
 /** Files for browsers, beside the program's own code: read there by `src/server/page/page.ts`. */
 const pages = await writePages(BUNDLE);
 await tryStores(Deno.execPath(), ["run", "-A", "--no-config", new URL("main.js", BUNDLE).pathname]);
-await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
+await compile(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   "compile",
   "--quiet",
   "--no-config",
@@ -154,6 +154,20 @@ async function tryStores(command: string, args: readonly string[]): Promise<void
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+}
+
+/** Runs `deno compile`. Ends this task if it fails, with a sentence where the base runtime is missing. */
+async function compile(command: string, args: readonly string[]): Promise<void> {
+  const child = new Deno.Command(command, { args: [...args], cwd: ROOT, stderr: "piped" });
+  const { success, code, stderr } = await child.output();
+  const text = new TextDecoder().decode(stderr);
+  const [, file] = /\/(denort-[\w-]+\.zip)/.exec(text) ?? [];
+  const sentence = success || file === undefined
+    ? ""
+    : `Cannot compile: Deno's base runtime ${file} cannot be downloaded from dl.deno.land; fetch it from the ` +
+      `release of Deno ${Deno.version.deno}, unpack it, and name it in the variable DENORT_BIN\n`;
+  await Deno.stderr.write(new TextEncoder().encode(text + sentence));
+  if (!success) Deno.exit(code || 1);
 }
 
 async function run(command: string, args: readonly string[]): Promise<void> {
