@@ -5,7 +5,7 @@
  * keeps it. So an owner is gone when its file is there and is not locked. Anything else proves nothing: its
  * leases expire as those of any other owner.
  */
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 
 /** Milliseconds after which the time of a file in use is set again. */
 const TOUCH_MS = 3_600_000;
@@ -59,7 +59,7 @@ export class OwnerLocks {
     try {
       await Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 });
       await Deno.writeFile(path, new Uint8Array(), { createNew: true, mode: 0o600 });
-      file = new DatabaseSync(path);
+      file = await openDatabase(path, false);
       file.exec(`${AT_ONCE} BEGIN EXCLUSIVE`);
     } catch {
       file?.close();
@@ -88,7 +88,7 @@ export class OwnerLocks {
 async function isUnlocked(path: string): Promise<boolean> {
   try {
     await Deno.stat(path); // SQLite would create it
-    const file = new DatabaseSync(path, { readOnly: true });
+    const file = await openDatabase(path, true);
     try {
       file.exec(`${AT_ONCE} SELECT 1 FROM sqlite_schema`);
       return true;
@@ -98,4 +98,10 @@ async function isUnlocked(path: string): Promise<boolean> {
   } catch {
     return false; // there is no such file, or it is locked, or it cannot be
   }
+}
+
+/** Opens a database; only the store's worker needs the module at start. */
+async function openDatabase(path: string, readOnly: boolean): Promise<DatabaseSync> {
+  const { DatabaseSync } = await import("node:sqlite");
+  return new DatabaseSync(path, { readOnly });
 }
