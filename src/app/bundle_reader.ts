@@ -11,6 +11,7 @@ import { type Lock, LockLookup } from "../plan/lock.ts";
 import type { Policy } from "../policy/policy.ts";
 import { sourceRules } from "../policy/source_rules.ts";
 import { PreampError } from "../sdk/errors.ts";
+import { isWithinFolder } from "../sdk/paths.ts";
 import type { ConnectionOptions } from "../sdk/http/pinned_connections.ts";
 
 /** A file of another host, as a lock has it. */
@@ -107,9 +108,7 @@ export class BundleReader implements FileReader, AsyncDisposable {
       throw unreadable(url, error);
     }
     const real_root = await this.#realRoot(root);
-    if (path === real_root || path.startsWith(`${real_root}${real_root.endsWith("/") ? "" : "/"}`)) {
-      return path;
-    }
+    if (isWithinFolder(real_root, path)) return path;
     throw new PreampError(
       "plan_invalid",
       `Cannot import ${

@@ -3,6 +3,7 @@ import { importBundle, type ImportedPlan } from "../bundle/import.ts";
 import { parseReference, type Place } from "../bundle/places.ts";
 import { integrityOf } from "../loader/integrity.ts";
 import { type Lock, lockedName } from "../plan/lock.ts";
+import { escapedPath } from "../plan/source/source.ts";
 import type { WarningDetail } from "../plan/check/findings.ts";
 import type { Policy } from "../policy/policy.ts";
 import { PreampError } from "../sdk/errors.ts";
@@ -160,7 +161,10 @@ async function placeOf(source: string): Promise<Place> {
 const MAX_ABOVE = 6;
 
 /** Resolves to a local file or folder; its root is the folder of the nearest bundle above, else its own. */
-async function localPlace(url: URL): Promise<Place> {
+async function localPlace(named: URL): Promise<Place> {
+  // the person has named it: only what it names must be inside of its folder
+  const real = await Deno.realPath(named).catch(() => null);
+  const url = real === null ? named : new URL(`file://${escapedPath(real)}`);
   const is_folder = await Deno.stat(url).then(({ isDirectory }) => isDirectory, () => false);
   const folder = is_folder ? new URL(`${url.href.replace(/\/$/, "")}/`) : new URL(".", url);
   const target = is_folder ? folder : url;

@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
 
-/** Kinds of files. A `text` is Markdown without front matter. */
+/** Kinds of files. A `text` is Markdown without the keys of another kind. */
 export type FileKind = "bundle" | "profile" | "agent" | "mode" | "skill" | "recipe" | "plan" | "text";
 
 /** Keys of a bundle that a plan does not have, at the start of a line. */
@@ -16,6 +16,7 @@ const INCLUDE =
 /** Returns whether a document may be something else than a plan. */
 export function mayBeBundle(text: string, name: string): boolean {
   if (isMarkdownName(name)) return true;
+  if (/^\s*\{/.test(text)) return /"(?:bundle|includes|profile)"\s*:/.test(text);
   return splitFrontMatter(text) !== null || BUNDLE_KEY.test(text) || INCLUDE.test(text);
 }
 
@@ -44,6 +45,9 @@ export function isMarkdownName(name: string): boolean {
   return /\.(?:md|markdown)$/i.test(name);
 }
 
+/** Keys of which an agent has one. */
+const AGENT_KEYS = ["meta", "name", "description", "tools", "model", "model_role", "provider_preferences"];
+
 /** Returns the kind of a document, by its keys and by the name of its file. */
 export function kindOf(data: JsonObject, name: string, is_markdown: boolean): FileKind {
   if (data.bundle !== undefined) return "bundle";
@@ -56,9 +60,7 @@ export function kindOf(data: JsonObject, name: string, is_markdown: boolean): Fi
   );
   if (includes || data.includes !== undefined || is_markdown && data.session !== undefined) return "bundle";
   if (!is_markdown) return "plan";
-  return data.meta !== undefined || data.name !== undefined || data.description !== undefined
-    ? "agent"
-    : "text";
+  return AGENT_KEYS.some((key) => data[key] !== undefined) ? "agent" : "text";
 }
 
 /** What a file is that is no plan, and what to do with it; undefined: it is one, or can be made one. */
@@ -76,7 +78,7 @@ export const NOT_A_PLAN: Readonly<Partial<Record<FileKind, { fact: string; hint:
     hint: "run its steps as prompts of one session, or write them as a program with the library",
   },
   text: {
-    fact: "it is a text without front matter",
+    fact: "it is a text without the keys of a bundle or an agent",
     hint: "name it in a plan as system: { file: ./FILE }",
   },
 };

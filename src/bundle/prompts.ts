@@ -8,6 +8,9 @@ import { parseReference, type Place, show } from "./places.ts";
 /** Levels of mentions below those of an instruction. */
 const MENTION_DEPTH = 3;
 
+/** Most names of a folder that a text lists. */
+const MAX_LISTED = 500;
+
 /** A text for a model, and the files in it. */
 export interface Prompt {
   readonly text: string;
@@ -117,8 +120,11 @@ export class Prompts {
       }
       const names = await this.#loader.files.list(place);
       if (names) {
-        const lines = names.map((name) => name.endsWith("/") ? `DIR  ${name.slice(0, -1)}` : `FILE ${name}`);
-        return { place, text: `Files of ${show(place)}:\n${lines.join("\n")}` };
+        const more = names.length > MAX_LISTED ? [`… and ${names.length - MAX_LISTED} more`] : [];
+        const lines = names.slice(0, MAX_LISTED).map((name) =>
+          name.endsWith("/") ? `DIR  ${name.slice(0, -1)}` : `FILE ${name}`
+        );
+        return { place, text: `Files of ${show(place)}:\n${[...lines, ...more].join("\n")}` };
       }
     }
     this.#loader.report.warn(

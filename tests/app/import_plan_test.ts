@@ -79,6 +79,8 @@ Deno.test("importPlan() follows no link out of the bundle, and reads regular fil
     await Deno.remove(`${folder}/b/link.txt`);
     await Deno.symlink("inside.txt", `${folder}/b/link.txt`);
     assertStringIncludes((await importOf(source)).plan.system as string, "INSIDE");
+    await Deno.symlink("b/bundle.yaml", `${folder}/named.yaml`); // the person names it
+    assertStringIncludes((await importOf(`file://${folder}/named.yaml`)).plan.system as string, "INSIDE");
     await Deno.remove(`${folder}/b/link.txt`);
     await Deno.symlink("/dev/zero", `${folder}/b/link.txt`);
     await assertRejects(() => importOf(source), Error, "it is a link out of the bundle's folder");
@@ -127,14 +129,25 @@ Deno.test("importPlan() fetches a bundle, and pins each of its files", async () 
   await assertRejects(() => importOf(source, { lock }), Error, "its bytes are not those of the lock");
   assertStringIncludes((await importOf(source, { lock, update: true })).plan.system as string, "CONTEXT!");
   texts["/b/c.md"] = texts["/b/c.md"]!.slice(0, -1);
-  texts["/b/more.yaml"] = texts["/b/more.yaml"]!;
-  texts["/b/new.md"] = "NEW";
   const policy = { ...DEPS.policy, modules: { ...DEPS.policy.modules, frozen: true } };
   await importOf(source, { lock }, { ...DEPS, policy });
   await assertRejects(
     () => importOf(source, {}, { ...DEPS, policy }),
     Error,
     "every fetched file must be in the lock",
+  );
+});
+
+Deno.test("importPlan() stops a file of another host that is too large", async () => {
+  const texts: Record<string, string> = {
+    "/bundle.yaml": "bundle: { name: b }\ncontext: { include: ['b:c.md'] }\n",
+    "/c.md": "x".repeat(1_000_001),
+  };
+  await using server = serveTexts(texts);
+  await assertRejects(
+    () => importOf(`${server.url}/bundle.yaml`),
+    Error,
+    "the file has more than 1000000 bytes",
   );
 });
 

@@ -1,4 +1,5 @@
 import { compilePlan } from "../../src/plan/compile.ts";
+import { mayBeBundle } from "../../src/bundle/kinds.ts";
 import { commentedPlan } from "../../src/bundle/commented_plan.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
@@ -407,6 +408,25 @@ You review code.
   const { reviewer } = roster.plan.agents as Record<string, JsonObject>;
   assertEquals(reviewer!.provider_preferences, [{ provider: "anthropic", model: "claude-sonnet-*" }]);
   assertMatch(String(reviewer!.description), /^Use this agent when: code was written/);
+});
+
+Deno.test("mayBeBundle() knows a bundle from a plan", () => {
+  const plans = [
+    "---\n" + SESSION,
+    '{"session": {"orchestrator": "loop-basic"}}',
+    "# bundle: x\nagents:\n  helper: { description: includes }\n",
+  ];
+  const bundles = [
+    "bundle: { name: a }\n",
+    '{ "bundle": { "name": "a" } }',
+    "agents:\n  # mine\n  include: [a]\n",
+    "context: { include: [a] }\n",
+    "---\nname: a\n---\nText\n",
+    `${SESSION}mode: look\n`, // parsing it shows that it is a plan
+  ];
+  assertEquals(plans.filter((text) => mayBeBundle(text, "p.yaml")), []);
+  assertEquals(bundles.filter((text) => !mayBeBundle(text, "p.yaml")), []);
+  assertEquals(mayBeBundle("text", "a.md"), true);
 });
 
 Deno.test("importBundle() reads a profile over the one that it extends, without its text", async () => {

@@ -131,7 +131,7 @@ Deno.test("plan check says what a file of Amplifier is that is no plan", async (
     const io = fakeIo({ cwd });
     assertEquals(await cli(["plan", "check", "recipe.yaml", "notes.md", "agents/helper.md"], io), 3);
     assertMatch(io.stdout, /recipe\.yaml {2}Cannot make a plan of recipe\.yaml: it is a recipe of Amplifier/);
-    assertMatch(io.stdout, /Cannot make a plan of notes\.md: it is a text without front matter/);
+    assertMatch(io.stdout, /Cannot make a plan of notes\.md: it is a text without the keys/);
     assertMatch(io.stdout, /^agents\/helper\.md: ok/m);
   });
 });
