@@ -224,6 +224,19 @@ export class BundleLoader {
     return null;
   }
 
+  /** Resolves to the files in a folder of each bundle, such as `modes`, where folders can be listed. */
+  async filesIn(folder_name: string, ending: RegExp): Promise<Place[]> {
+    const found = new Map<string, Place>();
+    for (const { folder } of [...this.#namespaces.values()].flat()) {
+      const inner = below(folder, folder_name)!; // a name without dots
+      for (const name of await this.files.list(inner) ?? []) {
+        const place = { root: inner.root, path: `${inner.path}/${name}` };
+        if (ending.test(name)) found.set(urlOf(place), place);
+      }
+    }
+    return [...found.values()];
+  }
+
   /**
    * Resolves to the places that a name or a path of a context, an agent or a mention may mean, the first one
    * first; null, with a warning, where the name is not known.

@@ -58,21 +58,10 @@ export function readMode({ data, body }: ParsedFile, place: Place, report: Repor
 /** Resolves to the modes in the folders `modes/` of bundles. Of two with one name, the first counts. */
 export async function findModes(loader: BundleLoader): Promise<Record<string, JsonObject>> {
   const modes: Record<string, JsonObject> = {};
-  const seen = new Set<string>();
-  for (const namespaces of loader.namespaces.values()) {
-    for (const { folder } of namespaces) {
-      const modes_folder = { root: folder.root, path: folder.path === "" ? "modes" : `${folder.path}/modes` };
-      const key = `${folder.root.url} ${modes_folder.path}`;
-      if (seen.has(key)) continue;
-      seen.add(key);
-      for (const name of await loader.files.list(modes_folder) ?? []) {
-        if (!/\.md$/i.test(name)) continue;
-        const place = { root: folder.root, path: `${modes_folder.path}/${name}` };
-        const file = await loader.parse(place);
-        const mode = file?.kind === "mode" ? readMode(file, place, loader.report) : null;
-        if (mode && !Object.hasOwn(modes, mode.name)) modes[mode.name] = mode.mode;
-      }
-    }
+  for (const place of await loader.filesIn("modes", /\.md$/i)) {
+    const file = await loader.parse(place);
+    const mode = file?.kind === "mode" ? readMode(file, place, loader.report) : null;
+    if (mode && !Object.hasOwn(modes, mode.name)) modes[mode.name] = mode.mode;
   }
   return modes;
 }

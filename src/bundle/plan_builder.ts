@@ -30,6 +30,9 @@ interface BuiltPlan {
   readonly modules: { readonly run: readonly string[]; readonly left_out: readonly string[] };
 }
 
+/** Most recipes that a report names. */
+const MAX_NAMED = 20;
+
 /** Keys of a plan's session besides the modules. */
 const SESSION_KEYS: ReadonlySet<string> = new Set([
   ...["injection_budget_per_turn", "injection_budget_mode", "injection_size_limit"],
@@ -96,6 +99,7 @@ export class PlanBuilder {
     if (Object.keys(agents).length > 0) plan.agents = agents;
     this.#finishGate(plan);
     this.#reportRoles(agents, rest.roles);
+    await this.#reportRecipes();
     const modes = await this.#modes(bundle);
     if (Object.keys(modes).length > 0) plan.modes = modes;
     return this.#built({ ...plan, ...this.#rest(rest) });
@@ -416,6 +420,17 @@ export class PlanBuilder {
     this.#loader.report.note(
       `Agents ask for models by the roles ${missing.join(", ")}, and run on the plan's model`,
       `add a model for each: roles: { ${missing[0]}: PROVIDER/MODEL }`,
+    );
+  }
+
+  async #reportRecipes(): Promise<void> {
+    const recipes = await this.#loader.filesIn("recipes", /\.ya?ml$/i);
+    if (recipes.length === 0) return;
+    const names = recipes.slice(0, MAX_NAMED).map(show).join(", ");
+    const more = recipes.length > MAX_NAMED ? ` and ${recipes.length - MAX_NAMED} more` : "";
+    this.#loader.report.note(
+      `Recipes (${recipes.length}) are no part of the plan, as there is no runner for them: ${names}${more}`,
+      "their steps are prompts of one session, or a program with the library",
     );
   }
 
