@@ -84,7 +84,7 @@ export class PlanFinder {
     const placed = workspace === undefined ? found : { ...found, workspace };
     if (mode === undefined) return placed;
     const { written } = await this.compile(placed);
-    return this.#withWarnings({ ...placed, input: inMode(written, mode) }, this.#warningsOf(placed));
+    return this.#withWarnings({ ...placed, input: inMode(written, mode) }, placed);
   }
 
   async #findOnModel(
@@ -106,26 +106,26 @@ export class PlanFinder {
   async #onModel(found: ResolvedPlan, model: string): Promise<ResolvedPlan> {
     const choice = readModelChoice(model, this.#options.modules.ids);
     const { written } = await this.compile(found);
-    return this.#withWarnings({ ...found, input: withModel(written, choice) }, this.#warningsOf(found));
+    return this.#withWarnings({ ...found, input: withModel(written, choice) }, found);
   }
 
-  /** Resolves to the plan of a bundle, an agent or a profile; a plan is returned as it is. */
-  async #planOf(found: ResolvedPlan): Promise<ResolvedPlan> {
+  /** Resolves to the plan of a text that is a bundle, an agent or a profile; a plan is returned as it is. */
+  async #planOf(found: ResolvedPlan & { input: string }): Promise<ResolvedPlan> {
     const { input, base_url, name = "" } = found;
-    if (typeof input !== "string" || !mayBeBundle(input, base_url ?? name)) return found;
+    if (!mayBeBundle(input, base_url ?? name)) return found;
     const { planOfBundle } = await import("./import_plan.ts");
     const { policy, modules } = this.#options;
     const made = await planOfBundle(input, base_url, { policy, modules });
-    return made === null ? found : this.#withWarnings({ ...found, input: made.plan }, made.warnings);
+    if (made === null) return found;
+    if (made.warnings.length > 0) this.#warnings.set(made.plan, made.warnings);
+    return { ...found, input: made.plan };
   }
 
-  #withWarnings(found: ResolvedPlan, warnings: readonly WarningDetail[]): ResolvedPlan {
-    if (typeof found.input !== "string" && warnings.length > 0) this.#warnings.set(found.input, warnings);
+  /** Returns a plan with the warnings about the one that it was made of. */
+  #withWarnings(found: ResolvedPlan & { input: JsonObject }, { input }: ResolvedPlan): ResolvedPlan {
+    const warnings = typeof input === "string" ? undefined : this.#warnings.get(input);
+    if (warnings) this.#warnings.set(found.input, warnings);
     return found;
-  }
-
-  #warningsOf({ input }: ResolvedPlan): readonly WarningDetail[] {
-    return typeof input === "string" ? [] : this.#warnings.get(input) ?? [];
   }
 
   #demo({ origin }: Pick<Caller, "origin">): ResolvedPlan {
@@ -146,11 +146,11 @@ export class PlanFinder {
     if (request.plan !== undefined) {
       const { origin } = caller;
       const limits = this.#options.limitsOf(origin === "operator" ? null : caller);
-      return await this.#planOf(
-        origin === "operator" && base_url !== undefined
-          ? { input: request.plan, origin, limits, base_url }
-          : { input: request.plan, origin, limits },
-      );
+      const { plan: input } = request;
+      const found = origin === "operator" && base_url !== undefined
+        ? { origin, limits, base_url }
+        : { origin, limits };
+      return typeof input === "string" ? await this.#planOf({ ...found, input }) : { ...found, input };
     }
     return await (request.plan_ref === undefined ? this.standard() : this.named(request.plan_ref));
   }
@@ -174,7 +174,10 @@ export class PlanFinder {
 
   /** Resolves to a plan of the operator with the URL of its file. */
   ofText(input: JsonObject | string, name: string, base_url: string): Promise<ResolvedPlan> {
-    return this.#planOf({ input, base_url, name, origin: "operator", limits: this.#options.limitsOf(null) });
+    const found = { base_url, name, origin: "operator" as const, limits: this.#options.limitsOf(null) };
+    return typeof input === "string"
+      ? this.#planOf({ ...found, input })
+      : Promise.resolve({ ...found, input });
   }
 
   /**
@@ -208,7 +211,7 @@ export class PlanFinder {
     ),
   ): Promise<CompiledPlan> {
     const { input, origin, limits, base_url, name } = found;
-    const warnings = this.#warningsOf(found);
+    const warnings = typeof input === "string" ? undefined : this.#warnings.get(input);
     const compiled = await compilePlan(input, {
       origin,
       limits,
@@ -220,7 +223,7 @@ export class PlanFinder {
       ...(name === undefined ? {} : { name }),
       ...(origin === "operator" ? { readText: readFileText } : {}),
     });
-    return warnings.length === 0 ? compiled : { ...compiled, warnings: [...warnings, ...compiled.warnings] };
+    return warnings === undefined ? compiled : { ...compiled, warnings: [...warnings, ...compiled.warnings] };
   }
 }
 
