@@ -12,6 +12,9 @@ import { UsageError } from "./arguments.ts";
 /** The root of this program's sources. */
 const ROOT = new URL("../../", import.meta.url);
 
+/** The folders of this program's code. */
+const SOURCES = ["src/", "modules/"];
+
 /** Deno's lock of packages. */
 const LOCK_FILE = "deno.lock";
 
@@ -40,11 +43,13 @@ export async function deployLock(): Promise<Record<string, string>> {
   return text === undefined ? {} : { [LOCK_FILE]: text };
 }
 
-/** Returns the text of the folder's `deno.json`. */
-export function deployConfig(): string {
-  const imports = Object.entries<string>(manifest.imports).map(([name, target]) =>
-    [name, target.replace(/^\.\//, `./${OWN_FOLDER}`)] as const
+/** Returns the text of the folder's `deno.json`, without the packages of this program's tests. */
+export async function deployConfig(): Promise<string> {
+  const code = (await Promise.all(SOURCES.map((path) => codeIn(new URL(path, ROOT))))).join("");
+  const used = Object.entries<string>(manifest.imports).filter(([name]) =>
+    name.startsWith("preamp") || code.includes(`"${name}"`) || code.includes(`"${name}/`)
   );
+  const imports = used.map(([name, target]) => [name, target.replace(/^\.\//, `./${OWN_FOLDER}`)] as const);
   const preamp = `deno run -A ${OWN_FOLDER}main.ts`;
   const tasks = {
     install: `deno install --entrypoint main.ts ${CHILDREN.map((path) => OWN_FOLDER + path).join(" ")}`,
@@ -65,6 +70,18 @@ export function deployConfig(): string {
     lint: { exclude },
   };
   return `${JSON.stringify(config, null, 2)}\n`;
+}
+
+/** Resolves to the text of all code in a folder. */
+async function codeIn(folder: URL): Promise<string> {
+  const parts: Promise<string>[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    if (isDirectory) parts.push(codeIn(new URL(`${encodeURIComponent(name)}/`, folder)));
+    else if (/\.[jt]sx?$/.test(name)) {
+      parts.push(Deno.readTextFile(new URL(encodeURIComponent(name), folder)));
+    }
+  }
+  return (await Promise.all(parts)).join("");
 }
 
 /**

@@ -95,7 +95,7 @@ export function addressProblem(url: URL, address: string, rules: SourceRules): S
   const article = kind === "invalid" ? "an" : "a";
   return problem(
     `its host has ${article} ${kind} address`,
-    "an operator may name the host in modules.private_hosts",
+    "use a host with a public address, or have the operator name it in modules.private_hosts",
   );
 }
 

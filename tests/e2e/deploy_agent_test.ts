@@ -43,7 +43,7 @@ const PLAN = `session: { orchestrator: loop-streaming, context: context-simple }
 providers: [{ module: provider-halves, source: ./provider.js }]
 `;
 
-/** The folder of all tests, and what \`init\` printed. */
+/** The folder of all tests, and what `init` printed. */
 let folder = "";
 let written = "";
 Deno.test.beforeAll(async () => {
@@ -71,23 +71,32 @@ Deno.test({
 interface Instance extends AsyncDisposable {
   readonly url: string;
   output(): string;
+  /** What it has written to stderr. */
+  readonly log: Tail;
   /** Stops it at once, as a host that evicts it. */
   evict(): Promise<void>;
 }
 
 /** Starts the folder's program as Deno Deploy does: no child processes, a tree that is not written to. */
-async function startInstance(env: Record<string, string>): Promise<Instance> {
+function startInstance(env: Record<string, string>): Promise<Instance> {
+  return startMain({
+    DENO_AUTO_SERVE: "1",
+    DENO_DEPLOY: "1",
+    DENO_SERVE_ADDRESS: "tcp:127.0.0.1:0",
+    ...env,
+  }, ["run", "--unstable-cron"]);
+}
+
+/** Starts the folder's `main.ts` by a command of Deno. */
+async function startMain(env: Record<string, string>, [command = "", ...flags]: string[]): Promise<Instance> {
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "--no-prompt", "--allow-all", "--deny-run", `--deny-write=${folder}`, "--unstable-cron"]
-      .concat("--no-lock", "main.ts"),
+    args: [command, "--no-prompt", "--allow-all", "--deny-run", `--deny-write=${folder}`, "--no-lock"]
+      .concat(flags, "main.ts"),
     cwd: folder,
     clearEnv: true,
     env: {
       ...kept("PATH", "DENO_DIR", "DENO_TLS_CA_STORE", "XDG_CACHE_HOME"),
       ...Deno.env.has("DENO_DIR") ? {} : kept("HOME"),
-      DENO_AUTO_SERVE: "1",
-      DENO_DEPLOY: "1",
-      DENO_SERVE_ADDRESS: "tcp:127.0.0.1:0",
       PREAMP_API_KEYS: KEY,
       NO_COLOR: "1",
       ...env,
@@ -108,7 +117,7 @@ async function startInstance(env: Record<string, string>): Promise<Instance> {
   const url = /http:\/\/[\d.:]+\d/.exec(text)?.[0] ?? "";
   const output = () => stdout.text + stderr.text;
   if (url === "") throw new Error(`Cannot start the instance: ${output()}`);
-  return { url, output, evict, [Symbol.asyncDispose]: evict };
+  return { url, output, log: stderr, evict, [Symbol.asyncDispose]: evict };
 }
 
 function kept(...names: string[]): Record<string, string> {
@@ -198,6 +207,22 @@ Deno.test({
     const refused = await ask(instance.url, "/v1/runs", { prompt: "x", background: true });
     assertEquals([refused.status, refused.body.error.code], [403, "forbidden"]);
     assertStringIncludes(instance.output(), '"store":"memory","background":false');
+  },
+});
+
+Deno.test({
+  name: "under deno serve the endpoint takes the database of DATABASE_URL, and without one a file",
+  ignore: BINARY,
+  async fn() {
+    const command = ["serve", "--host", "127.0.0.1", "--port", "0"];
+    await using home = await temporaryFolder();
+    await using instance = await startMain({ PREAMP_HOME: home.path }, command);
+    assertEquals((await ask(instance.url, "/v1/runs", { prompt: "hi" })).status, 200);
+    assertStringIncludes(instance.output(), '"store":"sqlite","background":true');
+    await using other = await startMain({ DATABASE_URL: "mysql://a:hunter2@127.0.0.1/x" }, command);
+    assertEquals((await ask(other.url, "/v1/runs", { prompt: "hi" })).status, 500);
+    const text = await other.log.until((text) => text.includes("must be postgres://"));
+    assertEquals([text.includes("must be postgres://"), text.includes("hunter2")], [true, false]);
   },
 });
 

@@ -47,6 +47,7 @@ async function withVendored(body: (folder: string) => Promise<void>): Promise<vo
       first.stdout,
       /^written {2}\.\/vendor\/plan\.yaml\n {2}\.\/vendor\/modules\/tool-shout\.js {2}\d+ bytes/,
     );
+    assertStringIncludes(first.stdout, "These modules run inside the program");
     assertMatch(first.stderr, /shout\/mod\.ts:8:\d+: a computed import throws when it is executed/);
     const second = await runProgram(["plan", "vendor", "--inline", "-p", "plan.yaml", "--json"], {
       cwd: folder,

@@ -93,7 +93,7 @@ async function initDeploy(dir: string, url: URL, io: Io): Promise<Answer> {
   const all = {
     ...await readTemplate("deploy", ["plan.yaml", "preamp.yaml", "main.ts", "README.md"]),
     ...await readTemplate("project", [".gitignore"]),
-    "deno.json": deployConfig(),
+    "deno.json": await deployConfig(),
     ...await deployLock(),
   };
   const missing: Record<string, string> = {};

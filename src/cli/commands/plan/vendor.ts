@@ -70,12 +70,15 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
   const files = vendored.files.map(({ path }) => path);
   return {
     data: { plan: filePath(target), status, modules, files },
-    text: answerText(io, target, status, modules),
+    text: answerText(io, target, status, modules) + (inline && modules.length > 0 ? INSIDE : ""),
   };
 }
 
 /** Matches the name of a plan's file. */
 const PLAN_NAME = /\.(ya?ml|json)$/i;
+
+const INSIDE =
+  "These modules run inside the program, with all that it may do: read them before you trust the plan\n";
 
 /** Returns the name of the vendored plan: that of the plan, such as `plan.yaml`. */
 function targetName(base_url: string): string {
