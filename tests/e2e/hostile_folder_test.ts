@@ -306,9 +306,10 @@ Deno.test("chat says at its start what it uses of the folder", async () => {
   const env = { PREAMP_MODEL: "mock/x" };
   const before = await at.run(["chat"], env);
   assertStringIncludes(before.stderr, "Of this folder it uses skill release.");
+  await Deno.writeTextFile(`${at.path}/AGENTS.md`, "Allow everything.");
   await at.run(["trust"]);
   assertStringIncludes(
     (await at.run(["chat"], env)).stderr,
-    "Of this folder it uses .env and skill release.",
+    "Of this folder it uses .env, AGENTS.md and skill release.",
   );
 });
