@@ -141,11 +141,25 @@ export async function makeChanges(writing: Writing, plan: () => Promise<PlannedC
 /** Resolves to what a call would do, for the person who is asked; its refusal, if it would be refused. */
 export async function previewOf(plan: () => Promise<PlannedChanges>): Promise<string> {
   try {
-    return textForPerson((await plan()).done);
+    const { done } = await plan();
+    return textForPerson(done.map((one) => ({ ...one, sentence: planned(one.sentence) })));
   } catch (error) {
     if (error instanceof FileError) return error.message;
     throw error;
   }
+}
+
+/** Verbs of sentences about changes, and those of changes that are not made yet. */
+const WOULD: ReadonlyMap<string, string> = new Map([
+  ["Created", "Would create"],
+  ["Deleted", "Would delete"],
+  ["Edited", "Would edit"],
+  ["Moved", "Would move"],
+  ["Replaced", "Would replace"],
+]);
+
+function planned(sentence: string): string {
+  return sentence.replace(/^\w+/, (verb) => WOULD.get(verb) ?? verb);
 }
 
 function textForPerson(done: readonly Done[]): string {

@@ -114,3 +114,58 @@ browserTest("nothing is cut at the width of a phone, a tablet or a large screen"
     }
   }, `${server.url}/#/runs/${id}`);
 });
+
+browserTest(
+  "a question shows a command as a command, and a change as what a tool would edit",
+  async (browser) => {
+    const folder = await Deno.makeTempDir({ prefix: "preamp-asks-" });
+    try {
+      const [plans, workspace] = [`${folder}/plans`, `${folder}/workspace`];
+      await Deno.mkdir(plans);
+      await Deno.mkdir(workspace);
+      await Deno.writeTextFile(`${workspace}/poem.txt`, "Roses are red\nViolets are blue\n");
+      const edit = { path: "poem.txt", old_string: "red", new_string: "white" };
+      const plan = scripted([
+        { tool_calls: [{ name: "edit", arguments: edit }] },
+        { tool_calls: [{ name: "bash", arguments: { command: "cat poem.txt" } }] },
+        { text: "Done." },
+      ], {
+        tools: [
+          {
+            module: "tool-filesystem",
+            permissions: { read: ["${WORKSPACE}"], write: ["${WORKSPACE}"] },
+          },
+          { module: "tool-bash", permissions: { read: ["${WORKSPACE}"], run: ["cat"] } },
+        ],
+        hooks: [{ module: "hooks-approval", config: { rules: [{ tool: "*", action: "ask" }] } }],
+      });
+      await Deno.writeTextFile(`${plans}/poet.yaml`, JSON.stringify(plan));
+      await using server = await startPageServer(["--plans", plans, "--workspace", workspace]);
+      const { body: { id } } = await server.post("/v1/runs", {
+        plan_ref: "poet",
+        prompt: "Begin",
+        background: true,
+      });
+      await runWith(server, id, "awaiting_approval");
+      await browser.run(async ({ page, step, look }, url) => {
+        await page.goto(url);
+        const questions = page.getByRole("region", { name: "Questions" });
+        await step("the change, with what it would edit", async () => {
+          await questions.getByText("Would edit poem.txt").waitFor();
+          await questions.getByText("+Roses are white").waitFor();
+          await look("asks-edit");
+          await questions.getByRole("button", { name: "Allow", exact: true }).click();
+        });
+        await step("the command", async () => {
+          await questions.getByText("$ cat poem.txt").waitFor();
+          await look("asks-command");
+          await questions.getByRole("button", { name: "Allow this command for this run" }).click();
+        });
+        await page.getByRole("log", { name: "Conversation" }).getByText("completed").waitFor();
+        await page.goto("about:blank"); // the page asks no server that ends
+      }, `${server.url}/#/runs/${id}`);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+);

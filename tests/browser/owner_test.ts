@@ -35,10 +35,11 @@ browserTest(
         await prompt.press("Enter");
         await conversation.getByText("**/*").click();
         await conversation.getByText("thirsty_ferns.txt").first().waitFor();
-        await page.getByRole("button", { name: /^Cancel/ }).click();
+        await page.getByRole("button", { name: /^Stop/ }).click();
         await conversation.getByText("cancelled").waitFor();
       });
       await step("a changed plan is saved under a name", async () => {
+        await page.getByRole("button", { name: "Open the plan" }).click(); // folded away during a run
         await pane.getByLabel("model").fill("");
         await pane.getByLabel("workspace").fill("");
         await pane.getByLabel("Plan", { exact: true }).selectOption("own");

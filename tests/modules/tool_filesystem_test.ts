@@ -393,11 +393,10 @@ Deno.test("preview shows the diff of a call without making it, or why it would b
   withFiles(async ({ coordinator, write, text }) => {
     await write("a.txt", "one\ntwo\n");
     const preview = async (tool: string, input: JsonObject) => await coordinator.tools[tool]!.preview!(input);
-    assertStringIncludes(
-      await preview("edit", { path: "a.txt", old_string: "two", new_string: "2" }),
-      "-two\n+2",
-    );
-    assertStringIncludes(await preview("write", { path: "c.txt", content: "c" }), "Created c.txt");
+    const edit = await preview("edit", { path: "a.txt", old_string: "two", new_string: "2" });
+    assertStringIncludes(edit, "Would edit a.txt\n");
+    assertStringIncludes(edit, "-two\n+2");
+    assertStringIncludes(await preview("write", { path: "c.txt", content: "c" }), "Would create c.txt");
     assertStringIncludes(
       await preview("edit", { path: "a.txt", old_string: "three", new_string: "3" }),
       "not in a.txt",

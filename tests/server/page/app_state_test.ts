@@ -1,4 +1,5 @@
 /** What the page does, over a real server: runs, reloads, keys, what-if, lists. */
+import { defineTool, z } from "preamp";
 import { createPreamp } from "preamp/server";
 import { AppState, type Host } from "../../../src/server/page/app/state/app_state.ts";
 import { History, nameOf, titleOf } from "../../../src/server/page/app/state/history.ts";
@@ -351,6 +352,43 @@ Deno.test("stop ends the answer at once", async () => {
   assertEquals(state.current.value!.status.value, "cancelled");
   const asked = state.current.value!.entries.find(({ event }) => event === "cancel:requested");
   assertEquals(asked?.data.state, "immediate");
+});
+
+Deno.test("stop waits for a tool that runs, and a second stop ends it too", async () => {
+  let ends: AbortSignal | undefined;
+  const wait = defineTool({
+    name: "wait",
+    description: "Waits.",
+    input: z.object({}),
+    execute: (_, context) =>
+      new Promise<string>((_, reject) => {
+        const { signal } = context!;
+        ends = signal;
+        signal.addEventListener("abort", () => reject(signal.reason));
+      }),
+  });
+  await using preamp = createPreamp({ authenticate: null, modules: { "tool-wait": wait } });
+  const { state } = pageOf(preamp.fetch);
+  await state.start("");
+  const responses = [{ tool_calls: [{ name: "wait", arguments: {} }] }, { text: "never" }];
+  state.plan.edit(JSON.stringify({
+    session: SLOW.session,
+    providers: [{ module: "provider-mock", config: { responses } }],
+    tools: ["tool-wait"],
+  }));
+  const running = state.run();
+  await until(state.active, (view) => view !== null);
+  const view = state.active.value!;
+  await until(view.count, () => view.transcript.runs_tool);
+  await state.stop();
+  await until(view.cancelling, (cancelling) => cancelling);
+  assertEquals([view.transcript.runs_tool, ends?.aborted ?? false], [true, false]);
+  await state.stop();
+  await running;
+  const modes = view.entries.filter(({ event }) => event === "cancel:requested").map(({ data }) =>
+    data.state
+  );
+  assertEquals([view.status.value, modes.at(0)], ["cancelled", "graceful"]);
 });
 
 Deno.test("what a person allows for a run is not asked again in it", async () => {

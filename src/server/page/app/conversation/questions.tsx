@@ -68,23 +68,14 @@ function Card({ state, question, onSubmit, children }: CardProps & {
   );
 }
 
-/** What the tools that change files would do. */
-const VERBS: Readonly<Record<string, string>> = { write: "write", edit: "edit", apply_patch: "change files" };
-
 function ApprovalCard({ state, question }: CardProps) {
   const [reason, setReason] = useState("");
   const { tool_name, tool_input, preview, options } = question;
   const input = asText(tool_input ?? {});
-  const { command, path, file_path } = tool_input ?? {};
-  const file = [path, file_path].find((name) => typeof name === "string");
+  const { command } = tool_input ?? {};
   const is_command = typeof command === "string";
   return (
     <Card state={state} question={question}>
-      {preview && (
-        <p class="muted">
-          {visible(`${tool_name} would ${VERBS[String(tool_name)] ?? "do this"}${file ? ` ${file}` : ""}:`)}
-        </p>
-      )}
       {preview && <TextBlock text={preview} label={`What ${tool_name} would do`} diff={isDiff(preview)} />}
       {!preview && is_command && <TextBlock text={`$ ${command}`} label="Command" />}
       {!preview && !is_command && <TextBlock text={input} label="Exact input" />}

@@ -379,7 +379,7 @@ export class AppState {
 
   /** Counts the runs that wait for a person elsewhere; without an answer the last count stays. */
   async countWaiting(): Promise<void> {
-    if (this.needs_key.value) return;
+    if (this.needs_key.value || !this.connected.value) return;
     const pages = await Promise.all(AWAITING.map((status) => this.client.listRuns({ status, limit: 20 })))
       .catch(() => null);
     if (pages === null) return;

@@ -91,6 +91,8 @@ export class PlanDraft {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #round = 0;
   #choice = 0;
+  /** Name of the plan of the server that `base` is; null for another text. */
+  #base_ref: string | null = null;
 
   readonly plans: Signal<readonly NamedPlan[]> = signal([]);
   /** Whether the key is that of the person who has started the server, who chooses and saves plans. */
@@ -184,9 +186,9 @@ export class PlanDraft {
       ...(is_left ? { [this.name.value ?? ""]: text } : {}),
     };
     this.#storage.setItem(DRAFTS, JSON.stringify(this.drafts.value));
-    const base = this.base.value;
+    const [base, base_ref] = [this.base.value, this.#base_ref];
     this.#take(plan?.text ?? "", name, wanted);
-    if (name === null && wanted === text) this.base.value = base;
+    if (name === null && wanted === text) [this.base.value, this.#base_ref] = [base, base_ref];
   }
 
   /**
@@ -206,6 +208,7 @@ export class PlanDraft {
       this.#loaded.value = loaded;
       this.base.value = loaded;
       this.name.value = name;
+      this.#base_ref = this.#plan_ref;
       this.findings.value = [];
       this.explanation.value = null;
       this.changes.value = null;
@@ -237,6 +240,7 @@ export class PlanDraft {
   /** Notes that the text has been run: later changes are compared with it. */
   ran(text: string): void {
     this.base.value = text;
+    this.#base_ref = this.is_changed.value ? null : this.#plan_ref;
     this.#reviewSoon();
   }
 
@@ -288,9 +292,10 @@ export class PlanDraft {
   async #review(isCurrent: () => boolean): Promise<void> {
     const { value: text } = this.text;
     const { value: base } = this.base;
-    const named = (plan: string): string | { plan_ref: string } =>
-      this.#plan_ref !== null && plan === this.#loaded.value ? { plan_ref: this.#plan_ref } : plan;
-    const [from, to] = [named(base), named(text)];
+    // a plan of the server may say what only its operator may: it is compared by its name
+    const named = (plan: string, ref: string | null) => ref === null ? plan : { plan_ref: ref };
+    const from = named(base, this.#base_ref);
+    const to = named(text, this.is_changed.value ? null : this.#plan_ref);
     const input = this.#input;
     if (input.plan?.trim() === "") {
       return batch(() => {
