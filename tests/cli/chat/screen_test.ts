@@ -191,6 +191,52 @@ Deno.test("calls that run at the same time appear exactly once, with their whole
   assert((await it.terminal.lines()).some((line) => line.trim() === "c0 writes 3"));
 });
 
+Deno.test("an answer appears once, whether blocks, a response or only the run has it; a void text is named so", async () => {
+  const times = async (text: string, ...entries: Entry[]) => {
+    using it = screenOf();
+    it.screen.message("go");
+    for (const one of entries) it.screen.entry(one);
+    it.screen.end({ ...ENDED, output_text: text });
+    it.draw();
+    const lines = await it.terminal.lines();
+    return { count: lines.filter((line) => line.includes(text)).length, lines: lines.join("\n") };
+  };
+  const response = { content: [{ type: "text", text: "the answer" }] };
+  assertEquals((await times("the answer", ...answerOf("the answer"))).count, 1);
+  assertEquals((await times("the answer", entry("provider:response", { response }))).count, 1);
+  assertEquals((await times("the answer")).count, 1);
+  const [start, ...pieces] = answerOf("half an ans");
+  const retried = entry("provider:retry", { provider: "p", delay: 0, error_message: "it broke" });
+  const { count, lines } = await times("the answer", start!, pieces[0]!, retried, ...answerOf("the answer"));
+  assertEquals(count, 1);
+  assertMatch(lines, /half[^]*that text is void[^]*it broke; trying again[^]*the answer/);
+});
+
+Deno.test("a denied call says why, once, and a sub-agent's calls are lines below its own", async () => {
+  using it = screenOf();
+  it.screen.message("go");
+  const asked = { ...call("c1"), approval_id: "a1", prompt: "Allow?", options: [] };
+  it.screen.entry(entry("tool:pre", call("c1")));
+  it.screen.entry(entry("approval:required", asked));
+  it.screen.entry(entry("approval:denied", { ...asked, decision: "deny", reason: "not now" }));
+  it.screen.entry(
+    entry("context:message", { message: { role: "tool", tool_call_id: "c1", content: "Denied" } }),
+  );
+  it.screen.entry(entry("tool:pre", call("c2", { tool_name: "task", tool_input: { agent: "explorer" } })));
+  it.screen.entry(
+    entry("task:agent_spawned", { tool_call_id: "c2", agent: "explorer", sub_session_id: "sub" }),
+  );
+  const inner = (event: string, more: Record<string, unknown> = {}) =>
+    ({ ...entry(event, call("c1", more)), session_id: "sub", parent_id: "s" }) as Entry;
+  it.screen.entry(inner("tool:pre"));
+  it.screen.entry(inner("tool:post", { result: { success: true, output: "inner" } }));
+  it.draw();
+  const lines = (await it.terminal.lines()).map((line) => line.trimEnd());
+  assertEquals(lines.filter((line) => line.includes("denied: not now")).length, 1);
+  assertEquals(lines.filter((line) => line === "  ● bash run c1").length, 1);
+  assert(lines.indexOf("  ● bash run c1") < lines.findIndex((line) => line.startsWith("● task")));
+});
+
 /** Draws a long conversation, resizes the window, and changes a line above it. */
 async function resized(it: ReturnType<typeof screenOf>): Promise<void> {
   for (let turn = 0; turn < 30; turn++) {

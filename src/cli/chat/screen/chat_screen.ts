@@ -15,14 +15,25 @@ import {
   truncateToWidth,
   type TuiMainScreen,
 } from "@earendil-works/pi-tui";
+import {
+  type Item,
+  type NoticeItem,
+  RunTranscript,
+  type TextItem,
+  textOf,
+  type Thread,
+  type ToolItem,
+} from "../../../client/mod.ts";
 import type { Entry } from "../../../kernel/host.ts";
 import type { Run } from "../../../runs/types.ts";
 import { errorMessage } from "../../../sdk/errors.ts";
+import type { JsonObject } from "../../../sdk/json.ts";
 import { sumCostUsd } from "../../../sdk/money.ts";
-import { AnswerWriter, printable } from "../../terminal/answer_writer.ts";
+import { printable } from "../../terminal/answer_writer.ts";
 import type { Style } from "../../terminal/format.ts";
 import type { Choice, PersonInput, Typed } from "../../terminal/line_input.ts";
-import { callKey, dollars, formatValue, messageText, ProgressLines } from "../../terminal/progress_lines.ts";
+import { dollars, formatValue, messageText } from "../../terminal/progress_lines.ts";
+import { callTitle } from "../../terminal/tool_lines.ts";
 import type { InputHistory } from "../history.ts";
 import { type CommandName, isCommand } from "../slash_commands.ts";
 import { ChatView } from "../view.ts";
@@ -70,8 +81,14 @@ export class ChatScreen extends ChatView implements PersonInput {
   readonly #lower = new Container();
   readonly #editor: Editor;
   readonly #status: StatusLine;
-  readonly #lines: ProgressLines;
-  #writer: AnswerWriter;
+  #run_id = "";
+  #transcript = new RunTranscript();
+  /** Key of a text → how much of it is drawn; calls that are a part of the conversation. */
+  readonly #drawn = new Map<string, number>();
+  readonly #ended = new Set<string>();
+  /** The text that the answer draws, and the last line if it is an error. */
+  #open_text = "";
+  #last_error: string | null = null;
   /** The answer that grows; null: the next text begins one. */
   #answer: Answer | null = null;
   /** The call that ended last. */
@@ -101,8 +118,6 @@ export class ChatScreen extends ChatView implements PersonInput {
     this.#monotonic = monotonic;
     this.#calls = new RunningCalls(() => Math.max(3, tui.terminal.rows - LOWER_ROWS));
     this.#status = new StatusLine(style, monotonic);
-    this.#lines = new ProgressLines(style, { answer_is_seen: true });
-    this.#writer = this.#newWriter();
     this.#editor = new Editor(tui, editorTheme(style), { autocompleteMaxVisible: 8 });
     this.#editor.setAutocompleteProvider(new Completion(commands, folder));
     this.#editor.onSubmit = (text) => this.#submit(text);
@@ -181,87 +196,141 @@ export class ChatScreen extends ChatView implements PersonInput {
   }
 
   entry(entry: Entry): void {
-    this.#writer.take(entry);
-    if (entry.parent_id === undefined && this.#showOwn(entry)) return this.#tui.requestRender();
-    for (const line of this.#lines.of(entry)) this.note(line);
+    if (entry.run_id !== this.#run_id) {
+      this.#run_id = entry.run_id;
+      this.#transcript = new RunTranscript();
+      this.#drawn.clear();
+      this.#ended.clear();
+    }
+    const transcript = this.#transcript;
+    const changed = transcript.add([entry]);
+    if (entry.parent_id === undefined) this.#showEvent(entry);
+    for (const item of changed) {
+      if (!("kind" in item)) this.#dropVoid(item);
+      else if (transcript.thread!.items.lastIndexOf(item) >= 0) this.#showItem(item, entry); // it has entries
+      else this.#showInner(item);
+    }
+    const { context_tokens, context_budget } = transcript;
+    if (context_budget) this.#showShare(context_tokens, context_budget);
+    this.#tui.requestRender();
   }
 
-  /** Displays an entry of the run's own session. Returns false for one that is a line of progress. */
-  #showOwn(entry: Entry): boolean {
-    const { event, data, verdict } = entry;
-    const key = callKey(entry);
-    switch (event) {
-      case "provider:request":
-        this.#status.doing(`waiting for ${formatValue(data.provider)}`);
-        return false;
-      case "content_block:start":
-        this.#status.doing(data.block_type === "thinking" ? "thinking" : "writing");
-        return false;
-      case "tool:pre":
-        if (verdict?.action === "deny") return false;
-        this.#calls.set(key, new ToolCard(entry, this.style, this.#monotonic));
-        this.#status.doing(formatValue(data.tool_name));
-        return true;
-      case "tool:output":
-        if (typeof data.text === "string") this.#calls.get(key)?.add(data.text);
-        return true;
-      case "user:notification": {
-        const card = this.#calls.get(key);
-        card?.add(`${messageText(data.message)}\n`);
-        return card !== undefined;
-      }
-      case "approval:required":
-        this.#calls.get(key)?.wait();
-        this.#status.doing("waiting for you");
-        return true;
-      case "approval:granted":
-        this.#calls.get(key)?.start();
-        this.#status.doing(formatValue(data.tool_name));
-        return data.decided_by === "terminal"; // the person knows
-      case "approval:denied": {
-        const reason = typeof data.reason === "string" ? `denied: ${data.reason}` : "denied";
-        this.#endCall(key, entry, (card) => card.deny(reason));
-        return true;
-      }
-      case "tool:post":
-      case "tool:error":
-        this.#endCall(key, entry, (card) => card.end(entry, this.isKnown(key)));
-        this.#status.doing("working");
-        return true;
-      case "orchestrator:steering_injected": {
-        const text = String(data.content);
-        this.#unread = this.#unread.filter((waiting) => waiting !== text);
-        this.#showUnread();
-        this.#add(this.#messagePart(text, "↪"));
-        return true;
-      }
-      default:
-        return false;
+  /** Displays what is no part of a transcript: what the agent does, what a tool writes, which text it read. */
+  #showEvent({ event, session_id, data }: Entry): void {
+    const card = this.#calls.get(callKeyOf(session_id, data.tool_call_id));
+    if (event === "provider:request") this.#status.doing(`waiting for ${formatValue(data.provider)}`);
+    else if (event === "tool:output") card?.add(String(data.text));
+    else if (event === "user:notification") card?.add(`${messageText(data.message)}\n`);
+    else if (event === "orchestrator:steering_injected") {
+      const text = String(data.content);
+      this.#unread = this.#unread.filter((waiting) => waiting !== text);
+      this.#showUnread();
+      this.#add(this.#messagePart(text, "↪"));
     }
   }
 
-  #endCall(key: string, entry: Entry, end: (card: ToolCard) => void): void {
-    const card = this.#calls.take(key);
-    if (!card && entry.data.tool_name === null) return this.note(this.style.red("denied"));
-    const ended = this.#last_call = card ?? new ToolCard(entry, this.style, this.#monotonic);
-    end(ended);
-    this.#add(ended);
+  #showItem(item: Item, entry: Entry): void {
+    if (item.kind === "text") return this.#showText(item);
+    if (item.kind === "tool") return this.#showCall(item, entry);
+    if (item.kind === "thinking") return this.#status.doing("thinking");
+    if (item.kind !== "notice") return; // what was typed is displayed where it is sent or read
+    if (entry.event === "module:skipped") return; // the run warns of it
+    const is_progress = entry.event === "user:notification" &&
+      this.#calls.get(callKeyOf(entry.session_id, entry.data.tool_call_id));
+    if (!is_progress) this.#showNotice(item);
+  }
+
+  #showNotice({ level, text }: NoticeItem): void {
+    const { dim, red, yellow } = this.style;
+    this.#last_error = level === "error" ? text : null;
+    if (level === "info") this.note(dim(messageText(text)));
+    else this.note(`${level === "error" ? red("error:") : yellow("warning:")} ${messageText(text)}`);
+  }
+
+  /** Adds what has arrived of a text; half of a pair waits for its other half. */
+  #showText({ key, text, done }: TextItem): void {
+    this.#status.doing("writing");
+    const from = this.#drawn.get(key) ?? 0;
+    const half = done ? 0 : /[\r\ud800-\udbff]$/.exec(text)?.[0].length ?? 0;
+    const to = text.length - half;
+    if (to > from) {
+      if (this.#open_text !== key) this.#endAnswer();
+      this.#open_text = key;
+      this.#drawn.set(key, to);
+      this.#write(printable(text.slice(from, to)));
+    }
+  }
+
+  /** Ends a text that its model is asked for again. */
+  #dropVoid({ items }: Thread): void {
+    if (this.#answer === null || items.some(({ key }) => key === this.#open_text)) return;
+    this.note(this.style.dim("(that text is void: the model is asked again)"));
+  }
+
+  #showCall(item: ToolItem, entry: Entry): void {
+    if (item.phase === "writing" || this.#ended.has(item.key)) return;
+    const key = callKeyOf(entry.session_id, item.call_id);
+    let card = this.#calls.get(key);
+    if (!card) {
+      const data = { tool_name: item.name, tool_input: item.input as JsonObject };
+      this.#calls.set(key, card = new ToolCard({ data }, this.style, this.#monotonic));
+    }
+    if (item.phase === "asking") {
+      card.wait();
+      return this.#status.doing("waiting for you");
+    }
+    if (item.phase === "running") {
+      if (card.is_waiting) card.start();
+      return this.#status.doing(formatValue(item.name));
+    }
+    const { event } = entry;
+    if (event === "tool:post" || event === "tool:error") card.end(entry, this.isKnown(key));
+    else if (item.phase === "denied") card.deny(deniedText(item));
+    else card.deny(textOf(item.result));
+    this.#ended.add(item.key);
+    this.#calls.take(key);
+    this.#last_call = card;
+    this.#add(card);
+    this.#status.doing("working");
+  }
+
+  /** Displays the calls and the failures of a sub-agent, one line each. */
+  #showInner(item: Item): void {
+    if (item.kind === "notice" && item.level !== "info") return this.#showNotice(item);
+    if (item.kind !== "tool" || item.ended === null || this.#ended.has(item.key)) return;
+    this.#ended.add(item.key);
+    const { dim, green, red } = this.style;
+    const { name, subject } = callTitle({ tool_name: item.name, tool_input: item.input as JsonObject });
+    const mark = item.phase === "done" ? green("●") : red("✗");
+    this.note(`  ${mark} ${dim(`${name} ${subject}`.trimEnd())}`);
   }
 
   end(run: Run): void {
+    const last = this.#transcript.thread?.items.findLast(({ kind }) => kind === "text");
+    const said = last && "text" in last ? last.text.trim() : "";
     const is_answered = run.status === "completed" || run.status === "incomplete";
-    this.#writer.finish(is_answered && run.output_text !== "" ? run.output_text : null);
-    this.#writer = this.#newWriter();
+    if (is_answered && run.output_text.trim() !== "" && !(said !== "" && run.output_text.includes(said))) {
+      this.#endAnswer();
+      this.#write(printable(run.output_text)); // of a loop whose answer no model has written
+    }
     this.#endAnswer();
-    for (const card of this.#calls.takeAll()) this.#add(card);
-    this.endLines(run).forEach((line) => this.note(line));
+    for (const card of this.#calls.takeAll()) {
+      card.deny("it was stopped");
+      this.#add(card);
+    }
+    const lines = this.endLines(run);
+    const is_said = run.error !== null && run.error.message === this.#last_error;
+    (is_said ? lines.slice(1) : lines).forEach((line) => this.note(line));
     if (run.usage.cost_usd !== null) this.#cost_usd = sumCostUsd([this.#cost_usd, run.usage.cost_usd]);
-    const { tokens, budget } = run.context;
-    this.#status.set({
-      context: budget > 0 ? `context ${Math.min(100, Math.round(100 * tokens / budget))} %` : "",
-      cost: this.#cost_usd === null ? "" : dollars(this.#cost_usd),
-    });
+    this.#showShare(run.context.tokens, run.context.budget);
+    this.#status.set({ cost: this.#cost_usd === null ? "" : dollars(this.#cost_usd) });
     this.#forgetOldest();
+  }
+
+  #showShare(tokens: number, budget: number): void {
+    if (budget > 0) {
+      this.#status.set({ context: `context ${Math.min(100, Math.round(100 * tokens / budget))} %` });
+    }
   }
 
   shellCommand(command: string): { add(text: string): void; end(code: number): void } {
@@ -296,15 +365,6 @@ export class ChatScreen extends ChatView implements PersonInput {
     answer.add(printable(text));
     answer.end();
     this.#add(answer);
-  }
-
-  #newWriter(): AnswerWriter {
-    return new AnswerWriter({
-      terminal: true,
-      color: false,
-      columns: () => this.columns(),
-      write: (text) => this.#write(text),
-    });
   }
 
   /** Adds printable text to the answer. */
@@ -539,6 +599,17 @@ export class ChatScreen extends ChatView implements PersonInput {
     this.#status.doing(null);
     this.#tui.requestRender();
   }
+}
+
+/** Returns a key of a call: ids are unique in a session only. */
+function callKeyOf(session_id: string, call_id: unknown): string {
+  return `${session_id} ${String(call_id)}`;
+}
+
+/** Returns why a call was not made. */
+function deniedText({ question, result }: ToolItem): string {
+  const reason = question?.reason ?? result;
+  return typeof reason === "string" && reason !== "" ? `denied: ${reason}` : "denied";
 }
 
 /** A line that is cut, and not wrapped. */
