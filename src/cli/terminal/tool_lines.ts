@@ -59,7 +59,9 @@ export function resultText({ event, data }: Pick<Entry, "event" | "data">): Answ
   const said = textOf(output);
   if (success === false) {
     const message = isObject(error) ? String(error.message ?? error.msg ?? "") : "";
-    const text = said.includes(message) ? said : said === "" ? message : `${said.trimEnd()}\n${message}`;
+    const is_said = said.includes(message) ||
+      isObject(error) && said.trimEnd().endsWith(`exit code ${error.exit_code})`);
+    const text = is_said ? said : said === "" ? message : `${said.trimEnd()}\n${message}`;
     return { text, diff: null, failed: true };
   }
   const at = said.indexOf("\n@@ ");

@@ -480,6 +480,64 @@ Deno.test("no Markdown holds up the screen, or ends it", async () => {
   }
 });
 
+Deno.test("no keys end the screen or widen a line, whatever is displayed meanwhile", async () => {
+  const keys = [
+    ..."abyn1/@! ",
+    ENTER,
+    "\x1b",
+    UP,
+    DOWN,
+    CTRL_C,
+    "\x12",
+    "\x0f",
+    "\t",
+    "\x7f",
+    "\x15",
+    "\x17",
+    "\x19",
+    "\x1b[D",
+    "日",
+  ];
+  const events = [
+    () => entry("tool:pre", call(`k${seq}`)),
+    () => entry("tool:output", { tool_call_id: `k${seq - 1}`, text: "out\r\nput\r" }),
+    () => entry("orchestrator:steering_injected", { content: "a" }),
+    () => entry("user:notification", { message: "note", level: "warning" }),
+  ];
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.oneof(fc.constantFrom(...keys, pasted("p\n".repeat(20))), fc.nat({ max: 9 })), {
+        maxLength: 60,
+      }),
+      fc.integer({ min: 8, max: 60 }),
+      async (steps, cols) => {
+        using it = screenOf({ cols, rows: 10 });
+        void it.screen.read();
+        const stop = new AbortController();
+        for (const step of steps) {
+          if (typeof step === "string") it.terminal.type(step);
+          else if (step < events.length) it.screen.entry(events[step]!());
+          else if (step === 4) {
+            for (const one of answerOf("a **b**\n\n| c |\n|--|\n| d |\n")) it.screen.entry(one);
+          } else if (step === 5) it.screen.end(ENDED);
+          else if (step === 6) it.terminal.resize(8 + cols % 40, 5 + cols % 20);
+          else if (step === 7) {
+            void it.screen.choose("Which?", [{ value: 1, label: "One", letter: "y" }], stop.signal);
+          } else if (step === 8) void it.screen.read();
+          else it.pass(500);
+          it.draw();
+        }
+        stop.abort();
+        for (const line of it.tui.render(it.terminal.columns)) {
+          assert(visibleWidth(line) <= it.terminal.columns);
+        }
+        await it.terminal.lines();
+      },
+    ),
+    { numRuns: 150, seed: 7 },
+  );
+});
+
 Deno.test("Markdown is drawn with words wrapped, and says where links lead", () => {
   const answer = new Answer(THEME);
   answer.add(
@@ -514,6 +572,7 @@ Deno.test("when the screen is left, the conversation stays and nothing else", as
   const lines = (await it.terminal.lines()).map((line) => line.trimEnd());
   assertStringIncludes(lines.join("\n"), "> hello\n\nan answer\n");
   assert(!lines.some((line) => line.includes("half") || line.includes("────")), lines.join("\n"));
+  assert(lines.some((line) => line.startsWith("10 tokens")), lines.join("\n"));
   assert(
     it.terminal.written.lastIndexOf("\x1b[?25h") > it.terminal.written.lastIndexOf("\x1b[?25l"),
     "the cursor",

@@ -142,7 +142,7 @@ export class ChatScreen extends ChatView implements PersonInput {
     clearTimeout(this.#resting);
     this.#has_ended = true;
     this.#endAnswer();
-    this.#tui.children = [this.#conversation];
+    this.#tui.children = [this.#conversation, new Spacer(1)]; // the library writes a space into the last line
     this.#tui.renderNow();
     this.#tui.stop();
   }
@@ -654,9 +654,11 @@ class RunningCalls implements Component {
 
   render(width: number): string[] {
     const cards = [...this.#cards.values()].filter((card) => !card.is_waiting);
-    const whole = cards.flatMap((card) => ["", ...card.render(width)]);
+    const parts = cards.map((card) => card.render(width));
     const most = this.#mostRows();
-    return whole.length <= most ? whole : cards.map((card) => card.head(width)).slice(-most);
+    if (parts.flat().length + parts.length <= most) return parts.flatMap((lines) => ["", ...lines]);
+    const rows = Math.floor(most / cards.length) - 1; // beside the head
+    return parts.flatMap(([head = "", ...lines]) => [head, ...rows > 0 ? lines.slice(-rows) : []]).slice(-most);
   }
 }
 
