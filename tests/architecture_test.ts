@@ -488,7 +488,6 @@ const KNOW_CURRENT_FOLDER: Readonly<Record<string, string>> = {
   "src/cli/mcp_json.ts": "a field of .mcp.json",
   "src/cli/module_target.ts": "a module that the command line names",
   "src/cli/plan_files.ts": "paths for display, and the default of ${WORKSPACE}",
-  "src/cli/prompt_images.ts": "pictures that the person at the terminal names",
   "src/cli/run_request.ts": "the default of ${WORKSPACE}",
   "src/cli/settings.ts": "folders that flags and variables name",
   "src/cli/source_files.ts": "the file that preamp source add changes",

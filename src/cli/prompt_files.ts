@@ -1,11 +1,10 @@
-/** The files that a message names as `@path`: their text goes along, and pictures do. */
-import { imageTokens } from "../sdk/images.ts";
+/** The files that go along with a message: those that it names as `@path`, and those of flags. */
 import { errorMessage } from "../sdk/errors.ts";
+import { imageBlock, imageTokens, MAX_IMAGE_BYTES } from "../sdk/images.ts";
 import { estimateTokens } from "../sdk/text_tokens.ts";
-import type { ContentBlock } from "../sdk/types.ts";
+import type { ContentBlock, ImageBlock } from "../sdk/types.ts";
 import { UsageError } from "./arguments.ts";
 import { locate } from "../settings/paths.ts";
-import { isPictureName, readPicture } from "./prompt_images.ts";
 
 /** Files of one message. */
 const MAX_FILES = 20;
@@ -29,33 +28,63 @@ export interface AttachedFile {
   readonly block: ContentBlock;
 }
 
+/** Which files go along, beside the pictures that a text names. */
+export interface FilesOf {
+  /** Folder of relative paths. */
+  readonly folder: URL;
+  /** Whether the text names files in that folder too, as `@src/a.ts`: that of a script may not. */
+  readonly names_texts: boolean;
+  /** Names of files and of pictures, such as those of flags. */
+  readonly files?: readonly string[];
+  readonly images?: readonly string[];
+}
+
 /**
- * Resolves to the files that a text names, once each. A name of no file stays a part of the text.
+ * Resolves to the files that go along with a text, once each. A name of no file stays a part of the text.
  *
- * @throws {UsageError} for a picture that cannot be read, a file that is no text, and too many files.
+ * @throws {UsageError} for a picture that cannot be read, a file that is no text or is missing, and too many.
  */
-export async function attachedFiles(text: string, folder: URL): Promise<AttachedFile[]> {
-  const names = new Set<string>();
+export async function attachedFiles(
+  text: string,
+  { folder, names_texts, files = [], images = [] }: FilesOf,
+): Promise<AttachedFile[]> {
+  const names = new Map<string, "file" | "picture">();
+  for (const name of images) names.set(name, "picture");
+  for (const name of files) names.set(name, isPictureName(name) ? "picture" : "file");
   for (const [, quoted, plain] of text.matchAll(MENTION)) {
-    const name = quoted ?? await nameOf(plain!, folder); // one of both
-    if (name !== null) names.add(name);
+    const word = quoted ?? plain!; // one of both
+    const name = await nameOf(word, { folder, names_texts, is_quoted: quoted !== undefined });
+    if (name !== null && !names.has(name)) names.set(name, isPictureName(name) ? "picture" : "file");
   }
   if (names.size > MAX_FILES) {
     throw new UsageError(`Cannot send ${names.size} files: a message may have ${MAX_FILES}`);
   }
-  const files: AttachedFile[] = [];
-  for (const name of names) {
-    const file = isPictureName(name) ? await attachedPicture(name, folder) : await attachedText(name, folder);
-    if (file) files.push(file);
+  const attached: AttachedFile[] = [];
+  for (const [name, kind] of names) {
+    attached.push(
+      kind === "picture" ? await attachedPicture(name, folder) : await attachedText(name, folder),
+    );
   }
-  return files;
+  return attached;
 }
 
 /** Resolves to a name without what ends a sentence, unless there is such a file; null: it names none. */
-async function nameOf(word: string, folder: URL): Promise<string | null> {
-  if (await isFile(word, folder)) return word;
-  const name = word.replace(SENTENCE_END, "");
-  return isPictureName(name) || await isFile(name, folder) ? name : null;
+async function nameOf(
+  word: string,
+  { folder, names_texts, is_quoted }: { folder: URL; names_texts: boolean; is_quoted: boolean },
+): Promise<string | null> {
+  for (const name of is_quoted ? [word] : [word, word.replace(SENTENCE_END, "")]) {
+    if (isPictureName(name)) return name;
+    if (names_texts && await isIn(name, folder)) return name;
+  }
+  return null;
+}
+
+/** Resolves to whether a name is one of a file in the folder: a text that was pasted may name any path. */
+async function isIn(name: string, folder: URL): Promise<boolean> {
+  if (!await isFile(name, folder)) return false;
+  const [path, root] = await Promise.all([Deno.realPath(locate(name, folder)), Deno.realPath(folder)]);
+  return path.startsWith(root.endsWith("/") ? root : `${root}/`);
 }
 
 async function isFile(name: string, folder: URL): Promise<boolean> {
@@ -70,10 +99,36 @@ async function attachedPicture(name: string, folder: URL): Promise<AttachedFile>
   return { name, bytes, sent_bytes: bytes, tokens: imageTokens(data), block };
 }
 
-async function attachedText(name: string, folder: URL): Promise<AttachedFile | null> {
-  if (!await isFile(name, folder)) return null;
+/** Returns whether a name is that of a picture. */
+function isPictureName(name: string): boolean {
+  return /\.(?:png|jpe?g|gif|webp)$/i.test(name);
+}
+
+/** Resolves to the block of a picture. @throws {UsageError} for a file that is no picture or too large. */
+async function readPicture(name: string, folder: URL): Promise<ImageBlock> {
+  const refuse = (fact: string, cause?: unknown) =>
+    new UsageError(`Cannot send the picture ${JSON.stringify(name)}: ${fact}`, { cause });
+  const url = locate(name, folder);
+  try {
+    const { size, isFile } = await Deno.stat(url);
+    if (!isFile) throw refuse("it is no file");
+    if (size > MAX_IMAGE_BYTES) {
+      throw refuse(`it has ${size} bytes, and models take ${MAX_IMAGE_BYTES}; make it smaller`);
+    }
+    const image = imageBlock(await Deno.readFile(url));
+    if (image) return image;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const fact = error instanceof Deno.errors.NotFound ? "there is no such file" : errorMessage(error);
+    throw refuse(fact, error);
+  }
+  throw refuse("it is no PNG, JPEG, GIF or WebP");
+}
+
+async function attachedText(name: string, folder: URL): Promise<AttachedFile> {
   const refuse = (fact: string, cause?: unknown) =>
     new UsageError(`Cannot send the file ${JSON.stringify(name)}: ${fact}`, { cause });
+  if (!await isFile(name, folder)) throw refuse("there is no such file");
   let bytes: number;
   let start: Uint8Array;
   try {

@@ -7,8 +7,8 @@ import type { RunLimits } from "../sdk/contracts.ts";
 import { adviceFor, type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { readInput } from "../settings/paths.ts";
 import type { Io } from "./terminal/io.ts";
-import { fenced } from "./prompt_files.ts";
-import { withPictures } from "./prompt_images.ts";
+import { attachedFiles, fenced, filesText } from "./prompt_files.ts";
+import { messageText } from "./terminal/progress_lines.ts";
 import { modelOf, readNamedPlan, readPlans } from "./plan_files.ts";
 import type { Settings } from "./settings.ts";
 
@@ -31,7 +31,16 @@ export async function readRequest(args: Arguments, io: Io, settings: Settings): 
   const named = await readNamedPlan(args, io, settings);
   const plan = named || files.length > 0 ? await readPlans(files, io, named) : undefined;
   const text = await readPrompt(args, io, settings.policy.limits.max_body_bytes);
-  const prompt = await withPictures(text, args.rest[0] ?? "", args.all("image"), io.cwd);
+  const attached = await attachedFiles(args.rest[0] ?? "", {
+    folder: io.cwd,
+    names_texts: false, // of a script, the prompt may be anyone's
+    files: args.all("file"),
+    images: args.all("image"),
+  });
+  if (attached.length > 0) io.err.write(`With ${messageText(filesText(attached))}\n`);
+  const prompt = attached.length === 0
+    ? text
+    : [{ type: "text", text } as const, ...attached.map(({ block }) => block)];
   if (plan && files.length > 0) {
     const { sayPlanOnce } = await import("./folder/said_plans.ts");
     await sayPlanOnce(plan, io, { workspace: settings.workspace ?? io.cwd, env: settings.env });

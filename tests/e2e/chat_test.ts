@@ -401,6 +401,35 @@ Deno.test("chat leaves the terminal as it was, also when it is ended from outsid
   }
 });
 
+Deno.test("chat leaves the terminal as it was when the program fails where no one catches it", async () => {
+  await using folder = await temporaryFolder();
+  const cli = new URL("../../src/cli/mod.ts", import.meta.url).href;
+  const failing = `import { cli } from "${cli}";
+const late = setInterval(() => { // once the screen is drawn
+  if (Deno.env.get("DRAWN") !== "1") return Deno.env.set("DRAWN", "1");
+  clearInterval(late);
+  throw new Error("it broke");
+}, 1500);
+Deno.exit(await cli(["chat", "-m", "mock/x"]));
+`;
+  await Deno.writeTextFile(`${folder.path}/failing.ts`, failing);
+  const command =
+    `stty cols 100 rows 40; exec ${Deno.execPath()} run -A --no-check --config ${ROOT}deno.json failing.ts`;
+  const { stdout } = await new Deno.Command("script", {
+    args: ["-qefc", command, "/dev/null"],
+    cwd: folder.path,
+    env: { PREAMP_HOME: folder.path, TERM: "xterm" },
+  }).output();
+  const written = new TextDecoder().decode(stdout);
+  assertStringIncludes(written, "mock/x");
+  assert(written.lastIndexOf("\x1b[?2004l") > written.lastIndexOf("\x1b[?2004h"), "bracketed paste is off");
+  assert(written.lastIndexOf("\x1b[?25h") > written.lastIndexOf("\x1b[?25l"), "the cursor is shown");
+  assert(
+    written.lastIndexOf("it broke") > written.lastIndexOf("\x1b[?2026l"),
+    "the error is below the screen",
+  );
+});
+
 Deno.test("chat in a terminal without keys and colours asks by number, and writes no control sequences", async () => {
   const options = { terminal: true, env: { TERM: "dumb" } };
   await using program = await startProgram(["chat", "--demo"], options);

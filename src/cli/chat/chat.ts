@@ -141,7 +141,7 @@ export class Chat implements Conversation {
   /** Resolves to a message with the files that it names and what the person has run before. */
   async #promptOf(text: string): Promise<Prompt> {
     const { view, workspace, input } = this.options;
-    const files = input.asks ? await attachedFiles(text, workspace) : [];
+    const files = input.asks ? await attachedFiles(text, { folder: workspace, names_texts: true }) : [];
     if (files.length > 0) view.note(view.style.dim(`with ${formatValue(filesText(files))}`));
     const blocks = [
       ...this.#carried.map((text) => ({ type: "text", text }) as const),
@@ -218,7 +218,7 @@ export class Chat implements Conversation {
       return view.note(view.style.dim("↪ after this answer"));
     }
     try {
-      const files = await attachedFiles(line, workspace);
+      const files = await attachedFiles(line, { folder: workspace, names_texts: true });
       if (files.length > 0) { // a steering message is text only
         this.#waiting.push(line.trim());
         return view.note(view.style.dim("↪ after this answer, with its files"));

@@ -361,7 +361,7 @@ async function openDisplay(
     history,
     commands: [...COMMAND_NAMES, ...commands],
     folder: filePath(workspace).replace(/\/?$/, "/"),
-    describe: async (text) => filesText(await attachedFiles(text, workspace)),
+    describe: async (text) => filesText(await attachedFiles(text, { folder: workspace, names_texts: true })),
     monotonic: () => io.monotonic(),
   });
   const crash = () => screen.close(); // before the error is printed

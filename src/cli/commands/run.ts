@@ -56,6 +56,12 @@ export const command: Command = {
     { name: "yes", short: "y", help: "allow all calls of this run without asking" },
     STDIN_FLAG,
     {
+      name: "file",
+      value: "FILE",
+      many: true,
+      help: "send a file along with the prompt: text, at most 128 KiB of it, or a picture",
+    },
+    {
       name: "image",
       value: "FILE",
       many: true,

@@ -112,6 +112,22 @@ Deno.test("run adds what is piped in to the prompt, in a fence that it cannot cl
   for (const args of [[], ["-"]]) assertEquals((await runWithInput(args, "one\n")).sent, "one");
 });
 
+Deno.test("run --file sends a file along, and says how much it is before", async () => {
+  await using folder = await temporaryFolder();
+  await Deno.writeTextFile(`${folder.path}/notes.txt`, "the word is kumquat\n");
+  const cwd = new URL(`file://${folder.path}/`);
+  const io = fakeIo({ cwd });
+  assertEquals(await cli(["run", "--file", "notes.txt", "What is @notes.txt?"], io), EXIT.done, io.stderr);
+  assertMatch(
+    io.stdout,
+    /^You said: "What is @notes.txt\?\n\nFile notes.txt:\n\n```text\nthe word is kumquat\n```"/,
+  );
+  assertMatch(io.stderr, /^With notes.txt \(20 bytes\): about \d+ tokens\n/);
+  const named = fakeIo({ cwd });
+  await cli(["run", "What is @notes.txt?"], named);
+  assertMatch(named.stdout, /^You said: "What is @notes.txt\?"/); // a script may have got its prompt from anyone
+});
+
 Deno.test("run refuses more input than a prompt may have, and says what to do", async () => {
   const { code, stderr } = await runWithInput(["--limits.max_body_bytes", "100", "x"], "é".repeat(51));
   assertEquals(code, EXIT.usage);

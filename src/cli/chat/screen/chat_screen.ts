@@ -658,7 +658,9 @@ class RunningCalls implements Component {
     const most = this.#mostRows();
     if (parts.flat().length + parts.length <= most) return parts.flatMap((lines) => ["", ...lines]);
     const rows = Math.floor(most / cards.length) - 1; // beside the head
-    return parts.flatMap(([head = "", ...lines]) => [head, ...rows > 0 ? lines.slice(-rows) : []]).slice(-most);
+    return parts.flatMap(([head = "", ...lines]) => [head, ...rows > 0 ? lines.slice(-rows) : []]).slice(
+      -most,
+    );
   }
 }
 
