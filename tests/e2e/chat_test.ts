@@ -404,12 +404,11 @@ Deno.test("chat leaves the terminal as it was, also when it is ended from outsid
 Deno.test("chat leaves the terminal as it was when the program fails where no one catches it", async () => {
   await using folder = await temporaryFolder();
   const cli = new URL("../../src/cli/mod.ts", import.meta.url).href;
-  const failing = `import { cli } from "${cli}";
-const late = setInterval(() => { // once the screen is drawn
-  if (Deno.env.get("DRAWN") !== "1") return Deno.env.set("DRAWN", "1");
-  clearInterval(late);
-  throw new Error("it broke");
-}, 1500);
+  const failing = `import process from "node:process";
+import { cli } from "${cli}";
+setInterval(() => { // once the screen is drawn
+  if (process.stdin.isRaw) throw new Error("it broke");
+}, 500);
 Deno.exit(await cli(["chat", "-m", "mock/x"]));
 `;
   await Deno.writeTextFile(`${folder.path}/failing.ts`, failing);

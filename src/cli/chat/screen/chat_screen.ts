@@ -215,7 +215,7 @@ export class ChatScreen extends ChatView implements PersonInput {
     this.#tui.requestRender();
   }
 
-  /** Displays what is no part of a transcript: what the agent does, what a tool writes, which text it read. */
+  /** Displays what is no part of a transcript: activity, what a tool writes, which text the agent read. */
   #showEvent({ event, session_id, data }: Entry): void {
     const card = this.#calls.get(callKeyOf(session_id, data.tool_call_id));
     if (event === "provider:request") this.#status.doing(`waiting for ${formatValue(data.provider)}`);
