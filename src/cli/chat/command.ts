@@ -364,8 +364,15 @@ async function openDisplay(
     describe: async (text) => filesText(await attachedFiles(text, { folder: workspace, names_texts: true })),
     monotonic: () => io.monotonic(),
   });
-  const crash = () => screen.close(); // before the error is printed
+  const crash = () => { // before the error is printed
+    try {
+      screen.close();
+    } catch { /* the terminal is gone */ }
+  };
   for (const event of ["error", "unhandledrejection", "unload"]) globalThis.addEventListener(event, crash);
+  // the terminal is gone: "unload" ends what tools have started
+  const hangUp = () => io.exit(EXIT.interrupted);
+  if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", hangUp);
   screen.open();
   return {
     input: screen,
@@ -374,6 +381,7 @@ async function openDisplay(
       for (const event of ["error", "unhandledrejection", "unload"]) {
         globalThis.removeEventListener(event, crash);
       }
+      if (Deno.build.os !== "windows") Deno.removeSignalListener("SIGHUP", hangUp);
       screen.close();
       return Promise.resolve();
     },

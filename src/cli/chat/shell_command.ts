@@ -41,6 +41,7 @@ export async function runShellCommand(
     } catch { /* it has ended */ }
   };
   signal.addEventListener("abort", stop, { once: true });
+  globalThis.addEventListener("unload", stop); // the program exits without its end
   let output = "";
   try {
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
@@ -54,5 +55,6 @@ export async function runShellCommand(
     return { text: `I ran \`${command}\` (exit code ${code}); ${left}its output:\n\n${fenced(read)}` };
   } finally {
     signal.removeEventListener("abort", stop);
+    globalThis.removeEventListener("unload", stop);
   }
 }

@@ -538,7 +538,7 @@ export class ChatScreen extends ChatView implements PersonInput {
     return this.#ask<Value>(
       signal,
       (deps) =>
-        choices.length > MOST_CHOICES
+        choices.length > MOST_CHOICES && this.#take === null // the first of a list is chosen: not for the agent
           ? new FilteredList(message, choices, deps)
           : new Question(message, choices, {
             ...deps,
