@@ -350,7 +350,7 @@ async function openDisplay(
   // the library of the screen reads such variables, and writes the screen to the file that one names
   for (const name of names) if (name.startsWith("PI_")) Deno.env.delete(name);
   const history = new InputHistory(home && new URL("chat_history", home), (text) => lines.warn(text));
-  const [{ openScreen }, { ChatScreen }] = await Promise.all([
+  const [{ onTerminalGone, openScreen }, { ChatScreen }] = await Promise.all([
     import("./screen/terminal.ts"),
     import("./screen/chat_screen.ts"),
     history.load(),
@@ -370,9 +370,7 @@ async function openDisplay(
     } catch { /* the terminal is gone */ }
   };
   for (const event of ["error", "unhandledrejection", "unload"]) globalThis.addEventListener(event, crash);
-  // the terminal is gone: "unload" ends what tools have started
-  const hangUp = () => io.exit(EXIT.interrupted);
-  if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", hangUp);
+  const unlisten = onTerminalGone(() => io.exit(EXIT.interrupted)); // "unload" ends what tools have started
   screen.open();
   return {
     input: screen,
@@ -381,7 +379,7 @@ async function openDisplay(
       for (const event of ["error", "unhandledrejection", "unload"]) {
         globalThis.removeEventListener(event, crash);
       }
-      if (Deno.build.os !== "windows") Deno.removeSignalListener("SIGHUP", hangUp);
+      unlisten();
       screen.close();
       return Promise.resolve();
     },

@@ -3,6 +3,7 @@
  * size changes or a line above the window changes. This one draws the window only: what the shell has written
  * before, and the conversation, stay.
  */
+import process from "node:process";
 import {
   ProcessTerminal,
   setCapabilities,
@@ -136,4 +137,16 @@ export function openScreen(terminal: Terminal = new ProcessTerminal()): TuiMainS
   setCapabilities({ images: null, trueColor: false, hyperlinks: false });
   const kept = new KeptScrollback(terminal);
   return kept.screen = new Screen(kept, true);
+}
+
+/** Calls `gone` when the terminal of this process is gone. Returns a function that ends that. */
+export function onTerminalGone(gone: () => void): () => void {
+  process.stdin.on("end", gone);
+  for (const stream of [process.stdin, process.stdout]) stream.on("error", gone);
+  if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", gone);
+  return () => {
+    process.stdin.off("end", gone);
+    for (const stream of [process.stdin, process.stdout]) stream.off("error", gone);
+    if (Deno.build.os !== "windows") Deno.removeSignalListener("SIGHUP", gone);
+  };
 }
