@@ -2,6 +2,7 @@
 import { defaultPolicy } from "../../policy/settings.ts";
 import { processRedactor } from "../../policy/redact.ts";
 import { formatDetail } from "../../plan/check/findings.ts";
+import { mayNotRead } from "../../app/home_report.ts";
 import { NamedPlans, type PlanFile } from "../../app/named_plans.ts";
 import type { Runtime } from "../../app/types.ts";
 import { addressKind } from "../../sdk/http/ip_address.ts";
@@ -59,7 +60,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const { policy } = settings;
   const own_server = auth.kind === "generated"; // its only caller is the person who has started it
   const plans = own_server
-    ? new NamedPlans(settings.plan_folders, [await coderPlan()])
+    ? new NamedPlans(settings.plan_folders, await coderPlan())
     : new NamedPlans(settings.plans ? [settings.plans] : []);
   const used = own_server ? { ...settings, workspace: settings.workspace ?? io.cwd } : settings;
   const [options] = await Promise.all([
@@ -79,10 +80,15 @@ async function run(args: Arguments, io: Io): Promise<number> {
   return await listen(preamp, settings, facts, io, log, signal);
 }
 
-/** Resolves to the plan of `preamp chat` as a named plan. */
-async function coderPlan(): Promise<PlanFile> {
-  const { text, url } = await readCoderPlan();
-  return { name: "coder", text, base_url: url.href };
+/** Resolves to the plan of `preamp chat` as a named plan; none if this process may not read its own files. */
+async function coderPlan(): Promise<PlanFile[]> {
+  try {
+    const { text, url } = await readCoderPlan();
+    return [{ name: "coder", text, base_url: url.href }];
+  } catch (error) {
+    if (mayNotRead(error)) return [];
+    throw error;
+  }
 }
 
 async function listen(
