@@ -85,7 +85,7 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   await coordinator.mount("tools", tool, tool.name);
   coordinator.hooks.register("prompt:submit", (_event, data) => {
     allowed.beginTurn();
-    return withSkill(library, data);
+    return coordinator.parent_id === null ? withSkill(library, data) : null; // a model writes that of a sub-agent
   }, { name: module.id });
   // before rules that ask: what is denied here needs no question
   coordinator.hooks.register("tool:pre", (_event, { tool_name }) => {

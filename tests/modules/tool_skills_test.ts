@@ -184,6 +184,10 @@ Deno.test("a prompt that begins with the name of a skill brings its text; one th
     for (const prompt of ["/inner", "release", "/releases", "/etc/release", " /release"]) {
       assertEquals(await submitted(prompt), prompt);
     }
+    const child = fakeCoordinator({}, {}, { read: [folder] });
+    Object.defineProperty(child.coordinator, "parent_id", { value: "ses_0" });
+    await skills.mount(child.coordinator, {});
+    assertEquals((await child.emit("prompt:submit", { prompt: "/own" })).data.prompt, "/own");
     await Deno.remove(`${folder}/skills/own/SKILL.md`);
     const { action, reason } = await emit("prompt:submit", { prompt: "/own" });
     assertEquals([action, reason?.includes("does not exist")], ["deny", true]);
