@@ -101,6 +101,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const store = opened.kind === "memory" ? opened : observedStore(opened, { metrics, log });
   const modules = createModuleTable(config.modules);
   let services: Promise<Services> | undefined;
+  let opened_services: Services | undefined;
   let draining = false;
   let closed = false;
 
@@ -109,7 +110,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       throw new PreampError("draining", "Cannot use the server: it is stopping or has stopped");
     }
     return services ??= Promise.all([import("./create_services.ts"), tracing.load()]).then(([app, tracing]) =>
-      app.createServices({
+      opened_services = app.createServices({
         policy,
         modules,
         basePath,
@@ -200,6 +201,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       await runs.recover();
       await runs.idle(max_ms);
     },
+    executing: () => opened_services?.runs.executing ?? 0,
     async drain(grace_ms) {
       draining = true;
       if (services) await (await services).runs.drain(grace_ms);

@@ -231,6 +231,8 @@ export interface Runtime extends AsyncDisposable {
    * active here, after `max_ms` milliseconds at the latest.
    */
   resume(max_ms: number): Promise<void>;
+  /** Returns the number of runs that execute here: without those that wait for their session or a person. */
+  executing(): number;
   /** Stops accepting runs, ends the streams, and waits up to `grace_ms` for runs to reach a durable state. */
   drain(grace_ms: number): Promise<void>;
   close(): Promise<void>;

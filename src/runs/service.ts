@@ -86,6 +86,12 @@ export class RunService implements Runs {
     return active?.options.caller.namespace === caller.namespace ? active : undefined;
   }
 
+  /** Runs that execute in this process: without those that wait for their session or a person. */
+  get executing(): number {
+    const { items } = this.#scheduler.context.runs;
+    return items.filter(({ projection }) => projection.status === "running").length;
+  }
+
   async get(caller: Caller, run_id: string): Promise<Run> {
     const active = this.#activeRun(caller, run_id);
     if (active) return active.current();

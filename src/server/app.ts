@@ -149,7 +149,7 @@ export function createApp(options: AppOptions): App {
   // Steps of a route that needs a key. They also apply to a method that the path does not have.
   const keyed = [requireKey(authenticate), ...(bounds ? [limitRequests(bounds, clock)] : [])];
   const starting = [
-    shedLoad(options.load ?? new ProcessLoad()),
+    shedLoad(options.load ?? new ProcessLoad(() => runtime.executing())),
     ...(bounds ? [limitRuns(bounds, clock)] : []),
   ];
   for (const [path, routes] of Map.groupBy(ROUTES, ({ path }) => path)) {

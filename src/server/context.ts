@@ -78,6 +78,8 @@ export class RequestContext {
   body: BodyLimits;
   /** Maximum number of items on one page of a list. */
   max_page_limit: number;
+  /** Called when the run that the request starts executes. */
+  begun: () => void = () => {};
   /** Fields of the log record when the response is a problem. */
   failure: { code: ErrorCode; error?: LoggedError } | undefined;
   #parameters: { param(name: string): string | undefined } | undefined;

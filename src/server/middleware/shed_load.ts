@@ -12,9 +12,14 @@ import type { Middleware } from "../context.ts";
 const MAX_LATE_MS = 1_000;
 /** Late turns in a row from which the process is overloaded. */
 const LATE_TURNS = 2;
-/** Part of the heap from which new runs wait, and from which they are refused. */
+/** Part of the heap from which new runs wait, as it is expected, and from which they are refused. */
 const CROWDED_PART = 0.6;
 const MAX_HEAP_PART = 0.8;
+/**
+ * Bytes that a run is expected to take still: its answer of some 100 kB is several times in memory, as text
+ * and as entries of the log. Answers of runs that begin together also grow together.
+ */
+const RUN_BYTES = 1024 * 1024;
 /** Milliseconds for which a measurement of the heap is used: it takes 20 µs. */
 const HEAP_EVERY_MS = 20;
 /** Runs that begin in one turn of the event loop: each takes about a millisecond of it. */
@@ -32,8 +37,8 @@ export interface LoadDeps {
   nextTurn(then: () => void): void;
   /** Calls `then` after a time. */
   later(ms: number, then: () => void): void;
-  /** Used part of the heap that the process may have, from 0. */
-  heapPart(): number;
+  /** Bytes of the heap that are used, and that the process may have. */
+  heap(): { used: number; limit: number };
 }
 
 /**
@@ -46,41 +51,46 @@ const PROCESS: LoadDeps = {
   now: () => performance.now(),
   nextTurn: (then) => void setImmediate(then),
   later: (ms, then) => void setTimeout(then, ms),
-  heapPart() {
-    const { used_heap_size, heap_size_limit } = getHeapStatistics();
-    return used_heap_size / Math.max(heap_size_limit - YOUNG_BYTES, YOUNG_BYTES);
+  heap() {
+    const { used_heap_size: used, heap_size_limit } = getHeapStatistics();
+    return { used, limit: Math.max(heap_size_limit - YOUNG_BYTES, YOUNG_BYTES) };
   },
 };
 
 /** A run that waits to begin. */
 interface Waiting {
   readonly since_ms: number;
-  begin(): void;
+  begin(begun: () => void): void;
   refuse(error: PreampError): void;
 }
 
 /** Measures how late the event loop is and how full the heap, and spreads work; only while it is asked. */
 export class ProcessLoad {
+  readonly #executing: () => number;
   readonly #deps: LoadDeps;
   /** Runs that have begun in the current turn. */
   #begun = 0;
+  /** Runs that have begun and do not execute yet. */
+  #starting = 0;
   /** Those that wait for a later turn, the first one first. */
   #waiting: Waiting[] = [];
   /** When the current turn was asked for; null: none is. */
   #asked_ms: number | null = null;
   /** Turns in a row that took too long, and when the last one came. */
   #late = { turns: 0, at_ms: -Infinity };
-  #heap = { part: 0, until_ms: -Infinity };
+  #heap = { used: 0, limit: Infinity, until_ms: -Infinity };
 
-  constructor(deps: LoadDeps = PROCESS) {
+  /** @param executing Returns the number of runs that execute. */
+  constructor(executing: () => number, deps: LoadDeps = PROCESS) {
+    this.#executing = executing;
     this.#deps = deps;
   }
 
   /**
-   * Resolves when one more run may begin.
+   * Resolves when one more run may begin, to a function that is to be called when it executes, or does not.
    * @throws {PreampError} `overloaded` while the process can take no new work, or after too long a wait.
    */
-  async turn(): Promise<void> {
+  async turn(): Promise<() => void> {
     const now_ms = this.#deps.now();
     const is_late = this.#asked_ms !== null && now_ms - this.#asked_ms > MAX_LATE_MS;
     const before = now_ms - this.#late.at_ms < MAX_LATE_MS ? this.#late.turns : 0;
@@ -89,21 +99,33 @@ export class ProcessLoad {
     if (before + Number(is_late) >= LATE_TURNS) {
       throw overloaded(`its event loop is more than ${MAX_LATE_MS / 1000} s late`);
     }
-    const part = this.#heapPart();
-    if (part > MAX_HEAP_PART) throw overloaded(`${Math.round(part * 100)} % of its memory are used`);
-    if (part <= CROWDED_PART && this.#begun < STARTS_PER_TURN && this.#waiting.length === 0) {
+    const { used, expected } = this.#heapParts();
+    if (used > MAX_HEAP_PART) throw overloaded(`${Math.round(used * 100)} % of its memory are used`);
+    if (expected <= CROWDED_PART && this.#begun < STARTS_PER_TURN && this.#waiting.length === 0) {
       this.#begun++;
-      return;
+      return this.#start();
     }
-    await new Promise<void>((begin, refuse) => this.#waiting.push({ since_ms: now_ms, begin, refuse }));
+    return await new Promise((begin, refuse) => this.#waiting.push({ since_ms: now_ms, begin, refuse }));
   }
 
-  #heapPart(): number {
+  #start(): () => void {
+    this.#starting++;
+    let is_open = true;
+    return () => {
+      if (is_open) this.#starting--;
+      is_open = false;
+    };
+  }
+
+  /** Returns the part of the heap that is used, and that is expected with the answers of all runs. */
+  #heapParts(): { used: number; expected: number } {
     const now_ms = this.#deps.now();
     if (now_ms >= this.#heap.until_ms) {
-      this.#heap = { part: this.#deps.heapPart(), until_ms: now_ms + HEAP_EVERY_MS };
+      this.#heap = { ...this.#deps.heap(), until_ms: now_ms + HEAP_EVERY_MS };
     }
-    return this.#heap.part;
+    const { used, limit } = this.#heap;
+    const live_bytes = (this.#starting + this.#executing()) * RUN_BYTES;
+    return { used: used / limit, expected: (used + live_bytes) / limit };
   }
 
   #askForTurn(): void {
@@ -124,20 +146,30 @@ export class ProcessLoad {
     for (const { refuse } of this.#waiting.splice(0, late)) {
       refuse(overloaded("it has runs that wait to begin"));
     }
-    const crowded = this.#heapPart() > CROWDED_PART;
-    const next = crowded ? [] : this.#waiting.splice(0, STARTS_PER_TURN);
-    this.#begun = next.length;
-    if (crowded && this.#waiting.length > 0) this.#deps.later(HEAP_EVERY_MS, () => this.#askForTurn());
-    else if (next.length > 0) this.#askForTurn();
-    for (const { begin } of next) begin();
+    for (
+      this.#begun = 0;
+      this.#begun < STARTS_PER_TURN && this.#heapParts().expected <= CROWDED_PART;
+      this.#begun++
+    ) {
+      const next = this.#waiting.shift();
+      if (!next) return;
+      next.begin(this.#start());
+    }
+    if (this.#waiting.length === 0) return;
+    if (this.#begun > 0) this.#askForTurn();
+    else this.#deps.later(HEAP_EVERY_MS, () => this.#askForTurn()); // it is crowded
   }
 }
 
 /** Lets a request that starts a run begin in its turn, or refuses it. Throws `overloaded`. */
 export function shedLoad(load: ProcessLoad): Middleware {
-  return async (_, next) => {
-    await load.turn();
-    await next();
+  return async ({ env }, next) => {
+    env.begun = await load.turn();
+    try {
+      await next();
+    } finally {
+      env.begun();
+    }
   };
 }
 

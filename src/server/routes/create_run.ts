@@ -71,6 +71,7 @@ export async function answerNewRun(
   try {
     if (signal?.aborted) report();
     const handle = await start();
+    context.begun();
     const run_id = handle.id;
     if (is_stream) {
       return eventStream(context, caller, {

@@ -5,14 +5,19 @@ import { ProcessLoad } from "../../../src/server/middleware/shed_load.ts";
 import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { testRuntime } from "../../support/http.ts";
 
+const HEAP_BYTES = 100 * 1024 * 1024;
+
 /** A process whose clock, turns and heap the test sets. */
 function controlled() {
-  const process = { now_ms: 0, part: 0.1, turns: [] as (() => void)[], timers: [] as (() => void)[] };
-  const load = new ProcessLoad({
+  const process = {
+    ...{ now_ms: 0, part: 0.1, executing: 0 },
+    ...{ turns: [] as (() => void)[], timers: [] as (() => void)[] },
+  };
+  const load = new ProcessLoad(() => process.executing, {
     now: () => process.now_ms,
     nextTurn: (then) => process.turns.push(then),
     later: (_ms, then) => process.timers.push(then),
-    heapPart: () => process.part,
+    heap: () => ({ used: process.part * HEAP_BYTES, limit: HEAP_BYTES }),
   });
   const all = (list: (() => void)[]) => list.splice(0).forEach((then) => then());
   /** Resolves to `begins`, `waits`, or why a run is refused. */
@@ -73,6 +78,24 @@ Deno.test("ProcessLoad takes no work while the heap is above 80 %, and lets it w
   pass();
   turn();
   await waits;
+});
+
+Deno.test("ProcessLoad lets a run wait until there is room for the answers of those that have begun", async () => {
+  const { process, load, turn, pass } = controlled();
+  process.executing = 49; // of a MiB each, and 10 MiB are used
+  const begun = await load.turn();
+  await load.turn();
+  let waits = true;
+  const last = load.turn().then(() => waits = false);
+  turn();
+  await settled();
+  assertEquals(waits, true); // 61 of 100 MiB
+  begun();
+  begun(); // the second call changes nothing
+  pass();
+  turn();
+  await last;
+  assertEquals(waits, false);
 });
 
 Deno.test("ProcessLoad lets eight runs begin in a turn, and the others in order in later ones", async () => {
