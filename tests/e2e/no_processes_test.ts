@@ -52,6 +52,21 @@ Deno.test("without --allow-run, modules that modules.inline trusts are bundled h
   };
   const trusted = ["--modules.inline", server.url];
   await plan(`${server.url}hooks/mod.ts`);
+  // a module that this host refuses is explained, read or not, and said to be refused
+  const unread = await withoutRun(["plan", "explain", "plan.json", "--json"], folder);
+  assertEquals(unread.code, 0, unread.stderr);
+  const { modules, warnings: said }: Json = JSON.parse(unread.stdout);
+  const own = modules.find(({ module }: Json) => module === "hooks-word");
+  assertEquals([own.isolation, own.url, own.integrity, own.permissions.wanted], [
+    "process",
+    `${server.url}hooks/mod.ts`,
+    null,
+    null,
+  ]);
+  const warning = said.find(({ code }: Json) => code === "isolation_unavailable");
+  assertEquals(warning.path, "hooks[0]");
+  assertMatch(warning.message, /"hooks-word" is refused on this host: .*; read its code and vendor it/);
+
   const first = await run(...trusted);
   assertEquals([first.code, first.run?.isolation["hooks-word"]], [0, "inline"], first.stderr);
   const mounted = first.events.filter(({ event }: Json) => event === "module:mounted");
@@ -75,7 +90,7 @@ Deno.test("without --allow-run, modules that modules.inline trusts are bundled h
     refused.stderr,
     /in tier "process": this process may not start and watch children: it needs --allow-run/,
   );
-  assertEquals(refused.stderr.includes("modules.inline"), false, refused.stderr);
+  assertStringIncludes(refused.stderr, "vendor it with preamp plan vendor --inline");
 
   const bundled = await runProgram(["module", "bundle", "-o", "bundle.js", `${server.url}hooks/mod.ts`], {
     cwd: folder,
