@@ -106,12 +106,18 @@ function mergeEntries(
       before
         ? {
           spec: mergeMaps(before.spec, entry.spec, onOverride),
-          from: [...before.from, ...entry.from],
+          from: joinOrigins(before.from, entry.from),
         }
         : entry,
     );
   }
   return [...merged.values()];
+}
+
+/** Returns origins in the order in which they came last: each file once, however often it is included. */
+function joinOrigins(before: readonly Origin[], after: readonly Origin[]): Origin[] {
+  const files = new Set(after.map(({ file }) => file));
+  return [...before.filter(({ file }) => !files.has(file)), ...after];
 }
 
 /** Returns whether a file comes again, after another one has changed what it says. */
@@ -163,7 +169,7 @@ function mergeSessions(earlier: Composed, later: Composed, note: NoteOverride): 
 
 function mergeOrigins(earlier: Composed["session_from"], later: Composed["session_from"]) {
   const merged: Record<string, readonly Origin[]> = { ...earlier };
-  for (const [key, origins] of Object.entries(later)) merged[key] = [...merged[key] ?? [], ...origins];
+  for (const [key, origins] of Object.entries(later)) merged[key] = joinOrigins(merged[key] ?? [], origins);
   return merged;
 }
 

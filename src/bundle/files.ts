@@ -26,9 +26,13 @@ export const IMPORT_LIMITS = {
   /** Includes below each other. */
   depth: 32,
   bundles: 256,
+  /** References to bundles, also to the same one. */
+  includes: 2_000,
   files: 1_000,
   file_bytes: 1_000_000,
   total_bytes: 20_000_000,
+  /** Characters of all texts for models. */
+  prompt_chars: 20_000_000,
 } as const;
 
 /** Most files that are looked for: most references may be one of several. */

@@ -16,7 +16,7 @@ export async function parseFrontMatter(
   head: string,
   { label, lenient = false }: { label: string; lenient?: boolean },
 ): Promise<JsonObject> {
-  if (head.replaceAll(/^\s*#.*$/gm, "").trim() === "") return {};
+  if (head.replaceAll(/^[ \t]*#.*$/gm, "").trim() === "") return {};
   try {
     return (await parseDocument(head, { label, hint: "write keys and values, such as name: helper" })).data;
   } catch (error) {

@@ -68,6 +68,7 @@ export class BundleLoader {
   readonly #options: LoadOptions;
   readonly #composed = new Map<string, Composed>();
   readonly #namespaces = new Map<string, Namespace[]>();
+  #includes = 0;
   readonly #uppers = new Map<string, Promise<{ place: Place; name: string } | null>>();
 
   constructor(files: BundleFiles, report: Report, options: LoadOptions) {
@@ -127,6 +128,9 @@ export class BundleLoader {
   }
 
   async #include(reference: string, from: Place, chain: readonly Place[]): Promise<Composed | null> {
+    if (++this.#includes > IMPORT_LIMITS.includes) {
+      throw this.#refused(from, chain.slice(0, -1), `there are more than ${IMPORT_LIMITS.includes} includes`);
+    }
     const place = await this.#findBundle(reference, from, chain);
     if (place === null) return null;
     const circle = chain.findIndex((known) => urlOf(known) === urlOf(place));
@@ -135,6 +139,8 @@ export class BundleLoader {
       this.report.warn(`The include ${describe(reference)} is left out: it is a circle: ${names}`);
       return null;
     }
+    const known = this.#composed.get(urlOf(place));
+    if (known) return known;
     const file = await this.parse(place);
     if (file === null) return this.#missing(reference, chain, "there is no such file");
     if (file.kind !== "bundle" && file.kind !== "plan") {

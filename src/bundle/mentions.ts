@@ -1,7 +1,7 @@
 /** Finds the files that a text mentions as `@name:path`, and puts their texts beside it for a model. */
 
 /** A mention; what comes before an `@` of a mail address is a letter or a digit. */
-const MENTION = /(?<![\w.@/+-])@([A-Za-z0-9_.~/][\w:./~-]*)/g;
+const MENTION = /(?<![\w.@/+-])@([A-Za-z0-9_.~/][\w:./~-]{0,300})/g;
 
 /** Returns the mentions of a text without their `@`, each once, in order. None is in code. */
 export function mentionsOf(text: string): string[] {
@@ -25,15 +25,20 @@ export function mentionsOf(text: string): string[] {
 /** Returns a line without what is between two runs of as many backticks. */
 function withoutCode(line: string): string {
   const runs = [...line.matchAll(/`+/g)];
-  const last = new Map(runs.map(([{ length }], index) => [length, index]));
+  const next = new Map<number, number>(); // length of a run → the run of that length that was seen last
+  const closing = runs.map(() => -1);
+  for (let index = runs.length - 1; index >= 0; index--) {
+    const [{ length }] = runs[index]!;
+    closing[index] = next.get(length) ?? -1;
+    next.set(length, index);
+  }
   let plain = "";
   let from = 0;
   for (let index = 0; index < runs.length; index++) {
-    const [{ length }] = runs[index]!;
-    if (last.get(length) === index) continue; // no run closes it
-    const close = runs.findIndex((run, other) => other > index && run[0].length === length);
+    const close = closing[index]!;
+    if (close === -1) continue; // it is no code
     plain += `${line.slice(from, runs[index]!.index)} `;
-    from = runs[close]!.index + length;
+    from = runs[close]!.index + runs[close]![0].length;
     index = close;
   }
   return plain + line.slice(from);

@@ -1,6 +1,8 @@
 /** Builds the texts for models: an instruction with the files that it mentions and those of `context`. */
+import { PreampError } from "../sdk/errors.ts";
 import { describe } from "../sdk/value_path.ts";
 import type { ContextSource } from "./compose.ts";
+import { IMPORT_LIMITS } from "./files.ts";
 import type { BundleLoader } from "./load.ts";
 import { ContextTexts, mentionsOf } from "./mentions.ts";
 import { parseReference, type Place, show } from "./places.ts";
@@ -22,6 +24,7 @@ export class Prompts {
   readonly #loader: BundleLoader;
   /** Whether a text mentions the instructions of the project that an agent works in. */
   mentions_project = false;
+  #chars = 0;
 
   constructor(loader: BundleLoader) {
     this.#loader = loader;
@@ -45,7 +48,7 @@ export class Prompts {
     }
     const blocks = texts.blocks();
     const parts = instruction ? [instruction.text, ...blocks.length === 0 ? [] : ["---"], ...blocks] : blocks;
-    return parts.length === 0 ? null : { text: forModel(parts.join("\n\n")), sources: [...sources] };
+    return parts.length === 0 ? null : this.#prompt(parts, sources);
   }
 
   /** Resolves to the prompt of an agent: one block for each file that it mentions, then its instruction. */
@@ -53,7 +56,18 @@ export class Prompts {
     const texts = new ContextTexts();
     const sources = new Set([show(place)]);
     await this.#addMentions(instruction, place, texts, sources, MENTION_DEPTH);
-    return { text: forModel([...texts.blocks(), instruction].join("\n\n")), sources: [...sources] };
+    return this.#prompt([...texts.blocks(), instruction], sources);
+  }
+
+  /** @throws {PreampError} `plan_limit_exceeded` when all prompts together are too long. */
+  #prompt(parts: readonly string[], sources: ReadonlySet<string>): Prompt {
+    const max = IMPORT_LIMITS.prompt_chars;
+    this.#chars += parts.reduce((sum, { length }) => sum + length, 0);
+    if (this.#chars > max) {
+      const fact = `the texts of it and its agents have more than ${max} characters`;
+      throw new PreampError("plan_limit_exceeded", `Cannot import the bundle: ${fact}: import fewer agents`);
+    }
+    return { text: forModel(parts.join("\n\n")), sources: [...sources] };
   }
 
   async #addMentions(

@@ -7,6 +7,9 @@ export interface ReportLine {
   readonly hint?: string;
 }
 
+/** Most sentences of a report. */
+const MAX_LINES = 1_000;
+
 /** Collects the sentences of a report, each once, in their order. */
 export class Report {
   readonly #lines = new Map<string, ReportLine>();
@@ -26,7 +29,9 @@ export class Report {
   }
 
   #add(level: ReportLine["level"], message: string, hint: string | undefined): void {
-    const line = { level, message, ...(hint === undefined ? {} : { hint }) };
-    if (!this.#lines.has(message)) this.#lines.set(message, line);
+    if (this.#lines.has(message)) return;
+    const is_last = this.#lines.size >= MAX_LINES;
+    const text = is_last ? "There is more to report, which is left out" : message;
+    this.#lines.set(text, { level, message: text, ...(hint === undefined || is_last ? {} : { hint }) });
   }
 }

@@ -567,6 +567,55 @@ Deno.test("importBundle() names the file that cannot be read, with line and colu
   assertEquals([file, line], ["a.yaml", 2]);
 });
 
+Deno.test("importBundle() takes no more time and memory than its bounds allow", async () => {
+  const path = { path: "bundle.yaml" };
+  const hook = "hooks: [{ module: hooks-timing }]\n";
+  const doubling = Object.fromEntries(
+    Array.from({ length: 30 }, (_, index) => [
+      `b${index}.yaml`,
+      bundle(`b${index}`, `includes: ['root:b${index + 1}', 'root:b${index + 1}']\n${hook}`),
+    ]),
+  );
+  const root = bundle("root", "includes: ['root:b0']\n");
+  const { plan } = await importTexts(
+    { ...doubling, "b30.yaml": bundle("b30", hook), "bundle.yaml": root },
+    path,
+  );
+  assertEquals(idsOf(plan.hooks), ["hooks-timing"]);
+  const again = bundle("root", `includes: [${"'root:a',".repeat(9_000)}]\n`);
+  await assertRejects(
+    () => importTexts({ "bundle.yaml": again, "a.yaml": bundle("a") }, path),
+    Error,
+    "2000 includes",
+  );
+  const all = Array.from({ length: 60 }, (_, index) => `'root:c${index}'`).join(",");
+  const circles = Object.fromEntries(
+    Array.from({ length: 60 }, (_, index) => [`c${index}.yaml`, bundle(`c${index}`, `includes: [${all}]\n`)]),
+  );
+  await assertRejects(
+    () => importTexts({ ...circles, "bundle.yaml": bundle("root", "includes: ['root:c0']\n") }, path),
+    Error,
+    "more than 32 deep",
+  );
+  const text = "x".repeat(900_000);
+  const agents = Array.from({ length: 40 }, (_, index) => `  a${index}: { instruction: "Read @root:x.md" }\n`)
+    .join("");
+  await assertRejects(
+    () => importTexts({ "bundle.yaml": bundle("root", `agents:\n${agents}`), "x.md": text }, path),
+    Error,
+    "more than 20000000 characters",
+  );
+  const odd = ["`" + " ``".repeat(200_000), `@a${".".repeat(400_000)}b`, "\n".repeat(900_000)];
+  for (const body of odd) {
+    await importTexts({ "bundle.md": `---\n${bundle("root")}---\n${body}\n` });
+  }
+  await assertRejects(
+    () => importTexts({ "bundle.md": `---\n${"\n".repeat(300_000)}---\nx` }),
+    Error,
+    "a text without",
+  );
+});
+
 Deno.test("importBundle() keeps to its bounds", async () => {
   const many = (count: number) => Array.from({ length: count }, (_, index) => index);
   const wide = {
