@@ -48,17 +48,26 @@ export function personalPlans(home: URL): PlanFolder {
 export class NamedPlans {
   readonly #folders: readonly PlanFolder[];
   readonly #own: readonly PlanFile[];
+  readonly #first: readonly PlanFile[];
   readonly #read = new Map<string, { mtime_ms: number; bytes: number; file: PlanFile }>();
 
-  /** @param own Plans of the program, for names that no folder has. */
-  constructor(folders: readonly PlanFolder[], own: readonly PlanFile[] = []) {
+  /**
+   * @param own Plans of the program, for names that no folder has.
+   * @param first Plans that come before those of the folders.
+   */
+  constructor(
+    folders: readonly PlanFolder[],
+    own: readonly PlanFile[] = [],
+    first: readonly PlanFile[] = [],
+  ) {
     this.#folders = folders;
     this.#own = own;
+    this.#first = first;
   }
 
   /** Returns the names of all plans, sorted; empty if there is no folder. */
   async names(): Promise<string[]> {
-    const names = new Set(this.#own.map(({ name }) => name));
+    const names = new Set([...this.#first, ...this.#own].map(({ name }) => name));
     for (const folder of this.#folders) {
       for (const name of await namesIn(folder)) {
         if (!folder.accepts || await this.#findIn(folder, name)) names.add(name);
@@ -70,6 +79,8 @@ export class NamedPlans {
   /** Returns a plan by name; null if it does not exist. */
   async find(name: string): Promise<PlanFile | null> {
     if (!isPlanName(name)) return null;
+    const first = this.#first.find((file) => file.name === name);
+    if (first) return first;
     for (const folder of this.#folders) {
       const file = await this.#findIn(folder, name);
       if (file) return file;

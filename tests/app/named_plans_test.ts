@@ -1,6 +1,6 @@
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { assertEquals } from "../assert.ts";
-import { temporaryFolder } from "../support/folder.ts";
+import { inFolder, temporaryFolder } from "../support/folder.ts";
 import { refusal } from "../support/plans.ts";
 
 Deno.test("get() of an unknown plan suggests the nearest name", async () => {
@@ -38,4 +38,14 @@ Deno.test("find() reads a plan again whose size changed, also at the same time o
     texts.push((await plans.find("support"))?.text);
   }
   assertEquals(texts, ["a: 1", "a: 12"]);
+});
+
+Deno.test("plans that come first are found before those of a folder", async () => {
+  await inFolder(async (path) => {
+    await Deno.writeTextFile(`${path}/default.yaml`, "of the folder");
+    const [url, base_url] = [new URL(`file://${path}/`), "file:///elsewhere/bundle.md"];
+    const plans = new NamedPlans([{ url }], [], [{ name: "default", text: "named", base_url }]);
+    assertEquals((await plans.find("default"))?.text, "named");
+    assertEquals(await plans.names(), ["default"]);
+  });
 });

@@ -19,7 +19,7 @@ import { serverOptions } from "../../deploy/server_options.ts";
 import { prettyLines } from "../pretty_log.ts";
 import { readSettings, type Settings, settingsHelp, withSettings } from "../settings.ts";
 import { type OwnKey, ownKey } from "../own_key.ts";
-import { flagVariable } from "../../settings/paths.ts";
+import { flagVariable, readInput } from "../../settings/paths.ts";
 import type { Io } from "../terminal/io.ts";
 
 /** Formats of the log. */
@@ -29,6 +29,12 @@ export const command: Command = {
   usage: "serve [flags]",
   summary: "Serves the HTTP API. The first line on stdout is the base URL; the log goes to stderr.",
   flags: withSettings([
+    {
+      name: "plan",
+      short: "p",
+      value: "FILE",
+      help: "plan or bundle of requests that name none, read now: the plan `default`",
+    },
     { name: "no-auth", help: "accept requests without a key; on loopback only" },
     { name: "open", help: "open the page in your browser, logged in" },
     { name: "new-key", help: "replace your own key, which is kept in $PREAMP_HOME" },
@@ -59,9 +65,10 @@ async function run(args: Arguments, io: Io): Promise<number> {
   }
   const { policy } = settings;
   const own_server = auth.kind === "generated"; // its only caller is the person who has started it
+  const first = await defaultPlan(args, io);
   const plans = own_server
-    ? new NamedPlans(settings.plan_folders, await coderPlan())
-    : new NamedPlans(settings.plans ? [settings.plans] : []);
+    ? new NamedPlans(settings.plan_folders, await coderPlan(), first)
+    : new NamedPlans(settings.plans ? [settings.plans] : [], [], first);
   const used = own_server ? { ...settings, workspace: settings.workspace ?? io.cwd } : settings;
   const [options] = await Promise.all([
     serverOptions(used, plans, secrets, log),
@@ -154,6 +161,14 @@ async function checkPlansFolder(name: string, folder: URL | null, log: Log): Pro
     JSON.stringify(name)
   }: until it exists, no plan has a name`;
   log.note("warning", "plans", { message });
+}
+
+/** Resolves to the plan of `-p`, by the name of requests without a plan. @throws {UsageError} */
+async function defaultPlan(args: Arguments, io: Io): Promise<PlanFile[]> {
+  const file = args.value("plan");
+  if (file === undefined) return [];
+  const { text, url } = await readInput(file, io);
+  return [{ name: "default", text, base_url: url.href }];
 }
 
 /** Warns of each named plan that cannot run, after the server listens. */
