@@ -326,6 +326,11 @@ Deno.test("a message is changed or sent again in the place of the earlier one; t
     "What is 6 × 7?",
     "What is 6 × 7?",
   ]);
+  const again = pageOf(preamp.fetch).state;
+  await again.openRun(edited.id);
+  assertEquals([again.conversation.value.length, again.forked_from.value], [1, old]);
+  await again.openSession(old!);
+  assertEquals([again.conversation.value.length, again.forked_from.value], [2, null]);
   const retrying = state.retry(edited);
   await until(state.open_questions, ({ length }) => length > 0);
   await state.answer(state.open_questions.value[0]!, "deny");
@@ -404,13 +409,29 @@ Deno.test("what a person allows for a run is not asked again in it", async () =>
   }));
   const running = state.run();
   await until(state.open_questions, ({ length }) => length > 0);
-  await state.allowForRun(state.open_questions.value[0]!);
+  await state.allowFor("run", state.open_questions.value[0]!);
   await running;
   const { questions, status } = state.current.value!;
   assertEquals([status.value, questions.value.map(({ status }) => status)], ["completed", [
     "granted",
     "granted",
   ]]);
+});
+
+Deno.test("what a person allows in a conversation holds for its later runs, and not for another one", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state } = pageOf(preamp.fetch);
+  await state.start("");
+  const running = state.run();
+  await until(state.open_questions, ({ length }) => length > 0);
+  await state.allowFor("conversation", state.open_questions.value[0]!);
+  await running;
+  state.prompt.value = "What is 2 × 3?";
+  await state.run();
+  assertEquals(state.current.value!.status.value, "completed");
+  state.newConversation();
+  state.prompt.value = "What is 6 × 7?";
+  await runDemo(state); // asks again
 });
 
 Deno.test("runs that wait elsewhere are counted, those on the screen are not", async () => {

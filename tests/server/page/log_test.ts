@@ -73,6 +73,12 @@ Deno.test("consecutive deltas of a session are one row; a sub-agent's rows are i
   ]);
 });
 
+Deno.test("what a tool says while it runs is one row", async () => {
+  const output = (text: string): Spec => ["tool:output", { tool_call_id: "call_1", text, stream: "stdout" }];
+  const view = viewOf(["tool:pre", { tool_name: "bash" }], output("one\n"), output("two\n"), ["tool:post"]);
+  assertEquals(await shown(view), ["1 tool:pre", "2 tool:output ×2", "4 tool:post"]);
+});
+
 Deno.test("a filter by kind and a search leave rows out, also of entries that come later", async () => {
   const view = viewOf(
     ["tool:pre", { tool_name: "grep", tool_input: { pattern: "Room" } }],

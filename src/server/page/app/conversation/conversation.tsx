@@ -16,11 +16,18 @@ import { Questions } from "./questions.tsx";
 /** The conversation pane. */
 export function Conversation({ state }: { state: AppState }) {
   const runs = state.conversation.value;
+  const forked_from = state.forked_from.value;
   return (
     <>
       <h2 class="hidden-text">Conversation</h2>
       <Scroll follow={state.current.value === runs.at(-1)}>
         {state.has_earlier.value && <p class="empty">The history has earlier runs of this session.</p>}
+        {forked_from !== null && (
+          <p class="empty">
+            This conversation begins in an earlier one.{" "}
+            <Button plain onClick={() => state.attempt(() => state.openSession(forked_from))}>open it</Button>
+          </p>
+        )}
         {runs.length === 0
           ? <Empty state={state} />
           : runs.map((view) => <RunPart state={state} view={view} key={view.id} />)}

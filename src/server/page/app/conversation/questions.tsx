@@ -68,12 +68,20 @@ function Card({ state, question, onSubmit, children }: CardProps & {
   );
 }
 
+/** Whether an option holds for one call only: then a hook offers nothing that lasts. */
+function isPlain(option: Question["options"][number]): boolean {
+  return typeof option === "string"
+    ? /^(allow|allow once|deny)$/i.test(option)
+    : option.remember === undefined;
+}
+
 function ApprovalCard({ state, question }: CardProps) {
   const [reason, setReason] = useState("");
   const { tool_name, tool_input, preview, options } = question;
   const input = asText(tool_input ?? {});
   const { command } = tool_input ?? {};
   const is_command = typeof command === "string";
+  const calls = is_command ? "this command" : visible(tool_name ?? "");
   return (
     <Card state={state} question={question}>
       {preview && <TextBlock text={preview} label={`What ${tool_name} would do`} diff={isDiff(preview)} />}
@@ -100,8 +108,11 @@ function ApprovalCard({ state, question }: CardProps) {
           );
         })}
         {tool_name !== null && (
-          <Button onClick={() => state.allowForRun(question)}>
-            Allow {is_command ? "this command" : visible(tool_name)} for this run
+          <Button onClick={() => state.allowFor("run", question)}>Allow {calls} for this run</Button>
+        )}
+        {tool_name !== null && options.every(isPlain) && (
+          <Button onClick={() => state.allowFor("conversation", question)}>
+            Allow {calls} in this conversation
           </Button>
         )}
         <input

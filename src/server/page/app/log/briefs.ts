@@ -47,7 +47,6 @@ const WORDS: Readonly<Record<string, Words>> = {
       ? `${tool_name}: ${line(messageOf(error ?? output))}`
       : `${tool_name} ${line(output)}`;
   },
-  "tool:output": ({ text }) => line(text),
   "tool:error": ({ tool_name, error }) => `${tool_name}: ${line(messageOf(error))}`,
   "approval:required": ({ prompt }) => line(prompt),
   "approval:granted": ({ tool_name, decision }) => `${tool_name ?? "limit"}: ${decision}`,

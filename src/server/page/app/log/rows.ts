@@ -42,7 +42,8 @@ function kindOf(event: string): Kind {
 /** Milliseconds after which the rest waits for the next slice. */
 const SLICE_MS = 8;
 const MAX_TEXT = 200;
-const DELTA = "content_block:delta";
+/** Events of which consecutive ones are one row, and the field of their text. */
+const PARTS: Readonly<Record<string, string>> = { "content_block:delta": "delta", "tool:output": "text" };
 
 /** The rows of one run under one filter. */
 export class LogRows {
@@ -115,9 +116,10 @@ export class LogRows {
 
   #push(entry: Entry, depth: number): void {
     const last = this.rows.at(-1);
-    const text = entry.event === DELTA ? String(entry.data?.delta ?? "").slice(0, MAX_TEXT) : "";
+    const field = PARTS[entry.event];
+    const text = field === undefined ? "" : String(entry.data?.[field] ?? "").slice(0, MAX_TEXT);
     if (
-      last && entry.event === DELTA && last.entry.event === DELTA &&
+      last && field !== undefined && last.entry.event === entry.event &&
       last.entry.session_id === entry.session_id && last.entry.seq + last.count === entry.seq
     ) {
       last.count++;

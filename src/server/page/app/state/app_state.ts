@@ -51,6 +51,9 @@ export type Pane = "plan" | "conversation" | "log";
 /** All panes. */
 export const PANES: readonly Pane[] = ["plan", "conversation", "log"];
 
+/** How long an answer holds. */
+export type AllowScope = "run" | "conversation";
+
 /** What the log pane shows: what took time, or all entries. */
 export type LogView = "trace" | "entries";
 /** Both. */
@@ -79,7 +82,7 @@ export class AppState {
   #key: string | undefined;
   readonly #runs: RunViews;
   readonly #answering = new Set<string>();
-  /** What a person has allowed for a whole run. */
+  /** What a person has allowed for a whole run, or for the conversation. */
   readonly #allowed = new Set<string>();
   /** Grows whenever something else is opened. */
   #visit = 0;
@@ -116,6 +119,8 @@ export class AppState {
   readonly conversation: Signal<readonly RunView[]> = signal([]);
   /** Whether the session has earlier runs, which only the history shows. */
   readonly has_earlier: Signal<boolean> = signal(false);
+  /** The session that the open one was forked from, if its runs are not shown. */
+  readonly forked_from: Signal<string | null> = signal(null);
   /** Whether a run was asked for and has no entry yet: a second one would be another conversation. */
   readonly is_starting: Signal<boolean> = signal(false);
   /** The run whose log is shown. */
@@ -167,8 +172,12 @@ export class AppState {
       onStreamEnd: () => this.connected.value = true, // a failure of it is reported
     });
     effect(() => {
-      const allowed = this.open_questions.value.filter((question) => this.#allowed.has(kindOf(question)));
-      for (const question of allowed) this.answer(question, "allow", "allowed for this run");
+      const allowed = this.open_questions.value.filter((question) =>
+        this.#allowed.has(kindOf(question, "run")) ||
+        this.#allowed.has(kindOf(question, "conversation")) && // not for a run that is only compared
+          this.conversation.value.some(({ id }) => id === question.run_id)
+      );
+      for (const question of allowed) this.answer(question, "allow", "allowed earlier");
     });
   }
 
@@ -265,9 +274,11 @@ export class AppState {
   newConversation(): void {
     this.#begin();
     this.edited.value = null;
+    this.#allowed.clear();
     this.#foldByItself(false);
     this.conversation.value = [];
     this.has_earlier.value = false;
+    this.forked_from.value = null;
     this.current.value = null;
     this.compared.value = null;
     this.selected_seq.value = null;
@@ -399,16 +410,19 @@ export class AppState {
   async openRun(id: string): Promise<void> {
     const check = this.#begin();
     const run = await this.client.getRun(id);
-    const { data, next_cursor } = await this.client.listRuns({
-      session_id: run.session_id,
-      limit: MAX_RUNS,
-    });
+    const [{ data, next_cursor }, session] = await Promise.all([
+      this.client.listRuns({ session_id: run.session_id, limit: MAX_RUNS }),
+      this.client.getSession(run.session_id).catch(() => null), // an older one may be deleted
+    ]);
     check();
     const runs = data.some((other) => other.id === id) ? [...data].reverse() : [run];
     const views = runs.map((run) => this.#runs.viewOf(run));
+    if (!views.some((view) => this.conversation.value.includes(view))) this.#allowed.clear();
     this.compared.value = null;
     this.conversation.value = views;
     this.has_earlier.value = next_cursor !== null;
+    const { parent_id, metadata } = (session ?? {}) as { parent_id?: string | null; metadata?: Data };
+    this.forked_from.value = metadata?.forked_at === undefined ? null : parent_id ?? null;
     if (this.prompt.value === DEMO_PROMPT) this.prompt.value = "";
     this.select(views.find((view) => view.id === id)!);
     this.#release();
@@ -509,9 +523,9 @@ export class AppState {
     this.#answering.delete(question.id);
   }
 
-  /** Allows a call, and further ones of its kind until the run ends or this page is closed. */
-  async allowForRun(question: Question): Promise<void> {
-    this.#allowed.add(kindOf(question));
+  /** Allows a call, and further ones of its kind until the run ends, or until the conversation is left. */
+  async allowFor(scope: AllowScope, question: Question): Promise<void> {
+    this.#allowed.add(kindOf(question, scope));
     await this.answer(question, "allow");
   }
 
@@ -583,9 +597,18 @@ export class AppState {
  * Returns what an answer for the run holds for: calls of the same tool, or the same command, because a tool
  * that runs commands can do anything.
  */
-function kindOf({ run_id, hook_name, action, tool_name, tool_input, args_hash }: Question): string {
+function kindOf(
+  { run_id, hook_name, action, tool_name, tool_input, args_hash }: Question,
+  scope: AllowScope,
+): string {
   const by_arguments = tool_name === null || tool_input !== null && "command" in tool_input;
-  return JSON.stringify([run_id, hook_name, action, tool_name, by_arguments ? args_hash : null]);
+  return JSON.stringify([
+    scope === "run" ? run_id : null,
+    hook_name,
+    action,
+    tool_name,
+    by_arguments ? args_hash : null,
+  ]);
 }
 
 function boundedWidth(width: number): number {
