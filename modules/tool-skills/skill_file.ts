@@ -81,29 +81,36 @@ interface Field {
 }
 
 /**
- * Returns the fields of front matter. Each is read by itself, so that one value that is no valid YAML leaves
- * the others as they are.
+ * Returns the fields of front matter. Where it is no valid YAML, each field is read by itself, so that one
+ * value leaves the others as they are.
  */
 async function fieldsOf(front: string): Promise<ReadonlyMap<string, Field>> {
   const fields = new Map<string, Field>();
   if (front === "") return fields;
-  const yaml = await import("js-yaml");
-  for (const block of front.split(/\n(?=["']?[\w-]+["']?[ \t]*:(?:\s|$))/)) {
+  const { load, FAILSAFE_SCHEMA, YAMLException } = await import("js-yaml");
+  const read = (text: string): Record<string, unknown> | null => {
+    try {
+      const data = load(text, { schema: FAILSAFE_SCHEMA }); // every scalar is a text
+      return isObject(data) ? data : null;
+    } catch (error) {
+      if (error instanceof YAMLException) return null;
+      throw error;
+    }
+  };
+  const whole = read(front);
+  const indent = /^[ \t]*/.exec(front)![0]; // of all keys, where they have one
+  const text = `\n${front}`.replaceAll(`\n${indent}`, "\n").slice(1);
+  for (const block of text.split(/\n(?=["']?[\w-]+["']?[ \t]*:(?:\s|$))/)) {
     const [, key, rest] = /^["']?([\w-]+)["']?[ \t]*:(?=\s|$)(.*)$/s.exec(block) ?? [];
     if (key === undefined || fields.has(key)) continue;
     const lines = rest!.split("\n").map((line) => line.trim()).filter((line) => !line.startsWith("#"));
-    const written = lines.join(" ").trim().replace(/^[|>][+-]?\s/, "").replace(
-      /^(["'])(.*)\1$|^["']|["']$/gs,
-      "$2",
-    );
-    let value: unknown = written;
-    try {
-      const data = yaml.load(block, { schema: yaml.FAILSAFE_SCHEMA }); // every scalar is a text
-      if (isObject(data)) value = Object.values(data)[0];
-    } catch (error) {
-      if (!(error instanceof yaml.YAMLException)) throw error;
-    }
-    fields.set(key, { value, written });
+    const written = lines.join(" ").trim().replace(/^[|>][+-]?\s/, "")
+      .replace(/^(["'])(.*)\1$|^["']|["']$/gs, "$2");
+    const own = whole ?? read(block);
+    fields.set(key, { value: own && Object.hasOwn(own, key) ? own[key] : written, written });
+  }
+  for (const [key, value] of Object.entries(whole ?? {})) {
+    if (!fields.has(key)) fields.set(key, { value, written: "" }); // of an object on one line
   }
   return fields;
 }

@@ -112,6 +112,10 @@ Deno.test("skill reads published files: text that is no valid YAML, odd quotes, 
       ["", "s09: The body."],
       [`name: b0\ndescription: ${"x".repeat(3_000)}`, `b0: ${"x".repeat(3_000)}`],
       ["name: b1\ndescription: &a [*a]", "b1: &a [*a]"],
+      ["  name: b2\n  description: Indented\n  metadata:\n    name: inner", "b2: Indented"],
+      ["  name: b3\n  description: Indented: too", "b3: Indented: too"],
+      ["# a comment\n{ name: b4, description: On one line }", "b4: On one line"],
+      ["\"name\": b5\n'description': 'It''s quoted'\nname: again", "b5: It's quoted"],
     ];
     for (const [index, [front]] of files.entries()) {
       await write(folder, {
