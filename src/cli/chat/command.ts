@@ -19,7 +19,7 @@ import { MODE_FLAG, MODEL_FLAG, PLAN_FLAG, readPlans } from "../plan_files.ts";
 import { openSettingsStore } from "../../settings/settings.ts";
 import { printIgnored, readSettings, type Settings, withSettings } from "../settings.ts";
 import type { Io } from "../terminal/io.ts";
-import { listText, shellWord, styleOf } from "../terminal/format.ts";
+import { listText, shellWord, styleOf, wrapText } from "../terminal/format.ts";
 import { storeFlags } from "../run_session.ts";
 import { messageText } from "../terminal/progress_lines.ts";
 import { AllowedCalls } from "./allowed.ts";
@@ -225,15 +225,23 @@ async function planOf(
       is_coder: true,
     };
   }
-  const [first = "", ...others] = found.variables;
   const { bold } = styleOf(io.err);
-  const more = listText(others.slice(0, 2));
-  const local = found.local.map((sentence) => `; ${messageText(sentence)}`).join("");
-  io.err.write(`There is no model to talk to: no key of a provider is set${local}.
-  ${bold(`export ${first}=…`)}  ${more === "" ? "" : `or ${more}; `}preamp provider list shows all
-  ${bold("ollama pull qwen3:8b")}  a model on this machine, without a key
-  ${bold("preamp chat --demo")}  a tour without either
-`);
+  const known = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"];
+  const [first = "", second = "", third = ""] = known.filter((name) => found.variables.includes(name));
+  const said = found.local.map((sentence) => `, and ${messageText(sentence)}`).join("");
+  const width = io.err.terminal ? io.err.columns() : Infinity;
+  const ways: [command: string, what: string][] = [
+    [`export ${first}=…`, `or ${second}, ${third}; preamp provider list shows all`],
+    ["ollama pull qwen3:8b", "a model on this machine, without a key"],
+    ["preamp chat --demo", "a tour without either"],
+  ];
+  const lines = wrapText(`There is no model to talk to: no key of a provider is set${said}.`, width);
+  for (const [command, what] of ways) {
+    const fits = command.length + what.length + 4 <= width;
+    lines.push(`  ${bold(command)}${fits ? `  ${what}` : ""}`);
+    if (!fits) lines.push(...wrapText(what, width - 6).map((line) => `      ${line}`));
+  }
+  io.err.write(`${lines.join("\n")}\n`);
   return null;
 }
 

@@ -43,7 +43,9 @@ export async function findModel(env: ProviderDeps["env"]): Promise<ModelAtHand |
       if (first !== undefined) return { model: first, reason: `${provider} is running` };
       local.push(`${provider} is running and has no model; get one with \`ollama pull qwen3:8b\``);
     } catch (error) {
-      local.push(`${provider}: ${errorMessage(error)}`);
+      const message = errorMessage(error);
+      const at = /^Cannot .*?: Cannot reach .*? at (\S+):/.exec(message)?.[1];
+      local.push(at === undefined ? `${provider}: ${message}` : `no ${provider} answers at ${at}`);
     }
   }
   return { variables, local };

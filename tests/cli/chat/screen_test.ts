@@ -1,6 +1,6 @@
 /** The screen of a conversation on a virtual terminal: no process, no pty. */
 import * as fc from "fast-check";
-import { TuiMainScreen, visibleWidth } from "@earendil-works/pi-tui";
+import { Text, TuiMainScreen, visibleWidth } from "@earendil-works/pi-tui";
 import type { Entry } from "../../../src/kernel/host.ts";
 import type { Run } from "../../../src/runs/types.ts";
 import { Answer } from "../../../src/cli/chat/screen/answer.ts";
@@ -235,6 +235,77 @@ Deno.test("a denied call says why, once, and a sub-agent's calls are lines below
   assertEquals(lines.filter((line) => line.includes("denied: not now")).length, 1);
   assertEquals(lines.filter((line) => line === "  ● bash run c1").length, 1);
   assert(lines.indexOf("  ● bash run c1") < lines.findIndex((line) => line.startsWith("● task")));
+});
+
+Deno.test("what runs stays in the window beside a question and a menu, and leaves no stale lines", async () => {
+  using it = screenOf({ cols: 60, rows: 20 });
+  it.screen.message("run");
+  it.screen.listen(() => {});
+  it.screen.entry(entry("tool:pre", call("c1")));
+  for (let line = 0; line < 40; line++) {
+    it.screen.entry(
+      entry("tool:output", { tool_call_id: "c1", text: `written ${line}\n`, stream: "stdout" }),
+    );
+    if (line === 10) {
+      const choices = ["a", "b", "c", "d", "e"].map((value) => ({ value, label: value }));
+      void it.screen.choose("Allow it?", choices).then((value) => assertEquals(value, "b"));
+    }
+    if (line === 30) {
+      it.pass(1_000);
+      it.terminal.type("2");
+    }
+    it.draw();
+  }
+  const output = Array.from({ length: 40 }, (_, line) => `written ${line}\n`).join("");
+  it.screen.entry(entry("tool:post", call("c1", { result: { success: true, output } })));
+  it.draw();
+  const lines = await it.terminal.lines();
+  for (let line = 30; line < 40; line++) {
+    assertEquals([line, lines.filter((text) => text.trim() === `written ${line}`).length], [line, 1]);
+  }
+  assertEquals(lines.filter((text) => text.includes("● bash run c1")).length, 1, lines.join("\n"));
+  assertEquals(lines.filter((text) => text.includes("Allow it?")).length, 0);
+});
+
+Deno.test("a very long conversation appears exactly once, though its oldest parts are forgotten", async () => {
+  using it = screenOf();
+  for (let turn = 0; turn < 120; turn++) {
+    it.screen.message(`message ${turn}.`);
+    for (const one of answerOf(`answer ${turn}.`)) it.screen.entry(one);
+    it.screen.end(ENDED);
+    it.draw();
+  }
+  const lines = await it.terminal.lines();
+  for (let turn = 0; turn < 120; turn++) {
+    for (const text of [`> message ${turn}.`, `answer ${turn}.`]) {
+      assertEquals([text, lines.filter((line) => line.trimEnd() === text).length], [text, 1]);
+    }
+  }
+  assert(it.tui.render(80).length < 500, "the oldest parts are not drawn any more");
+});
+
+Deno.test("a change above the window with new lines below loses none of them, and nothing of the shell's", async () => {
+  for (const first of [3, 15, 40]) {
+    const terminal = new VirtualTerminal(40, 20);
+    for (let line = 0; line < 15; line++) terminal.write(`shell ${line}.\r\n`);
+    const tui = openScreen(terminal);
+    const texts = Array.from({ length: first }, (_, at) => new Text(`line ${at}.`, 0, 0));
+    texts.forEach((text) => tui.addChild(text));
+    tui.start();
+    tui.renderNow();
+    texts[0]!.setText("changed");
+    for (let at = first; at < first + 7; at++) tui.addChild(new Text(`line ${at}.`, 0, 0));
+    tui.renderNow();
+    const lines = (await terminal.lines()).map((line) => line.trimEnd());
+    const expected = [
+      ...Array.from({ length: 15 }, (_, line) => `shell ${line}.`),
+      ...Array.from({ length: first + 6 }, (_, line) => `line ${line + 1}.`),
+    ];
+    for (const text of expected) {
+      assertEquals([first, text, lines.filter((line) => line === text).length], [first, text, 1]);
+    }
+    tui.stop();
+  }
 });
 
 /** Draws a long conversation, resizes the window, and changes a line above it. */

@@ -45,8 +45,8 @@ import { ToolCard } from "./tool_card.ts";
 
 /** Parts of the conversation that are drawn again in another width; older ones are in the scrollback only. */
 const MOST_PARTS = 200;
-/** Rows that the lower part of the screen may need; the rest of the window is for an answer that grows. */
-const LOWER_ROWS = 12;
+/** Rows of the window besides the input line, questions, and what still changes. */
+const OTHER_ROWS = 4;
 /** Lines of a message that are shown; the history and the model have all. */
 const MESSAGE_LINES = 20;
 /** Messages that wait and are shown above the input line. */
@@ -116,7 +116,7 @@ export class ChatScreen extends ChatView implements PersonInput {
     this.#tui = tui;
     this.#history = history;
     this.#monotonic = monotonic;
-    this.#calls = new RunningCalls(() => Math.max(3, tui.terminal.rows - LOWER_ROWS));
+    this.#calls = new RunningCalls(() => this.#room());
     this.#status = new StatusLine(style, monotonic);
     this.#editor = new Editor(tui, editorTheme(style), { autocompleteMaxVisible: 8 });
     this.#editor.setAutocompleteProvider(new Completion(commands, folder));
@@ -371,13 +371,18 @@ export class ChatScreen extends ChatView implements PersonInput {
   #write(text: string): void {
     if (this.#answer === null) {
       if (text.trim() === "") return;
-      const mostLines = () => Math.max(3, this.#tui.terminal.rows - LOWER_ROWS);
-      const answer = new Answer(markdownTheme(this.style), mostLines);
+      const answer = new Answer(markdownTheme(this.style), () => this.#room());
       this.#add(answer);
       this.#answer = answer;
     }
     this.#answer.add(text);
     this.#tui.requestRender();
+  }
+
+  /** Returns the rows that are left for what still changes: a line above the window cannot be drawn again. */
+  #room(): number {
+    const { columns, rows } = this.#tui.terminal;
+    return Math.max(3, rows - this.#lower.render(columns).length - OTHER_ROWS);
   }
 
   #endAnswer(): void {
@@ -389,6 +394,7 @@ export class ChatScreen extends ChatView implements PersonInput {
   #forgetOldest(): void {
     const { children } = this.#conversation;
     if (children.length <= MOST_PARTS) return;
+    this.#tui.renderNow(); // what is new is drawn before
     const { columns, rows } = this.#tui.terminal;
     let lines = this.#conversation.render(columns).length;
     const before = children.length;

@@ -61,19 +61,28 @@ export class KeptScrollback implements Terminal {
     if (!this.#whole.endsWith(END)) return;
     const lines = this.#whole.slice(BEGIN.length + ERASE.length, -END.length).split("\r\n");
     this.#whole = null;
+    const { move, count } = this.#window(lines.length);
     // each line is erased by itself: some terminals keep a copy of a window that is erased whole
-    const shown = lines.slice(-this.rows).map((line) => `\x1b[2K${line}`).join("\r\n");
+    const shown = lines.slice(-count).map((line) => `\x1b[2K${line}`).join("\r\n");
     const rest = lines.length < this.rows ? "\x1b[J" : "";
-    this.#inner.write(BEGIN + this.#toFirstLine(lines.length) + shown + rest + END);
+    this.#inner.write(BEGIN + move + shown + rest + END);
   }
 
-  /** Returns the move to the first line of what is drawn; the terminal has wrapped it to its new width. */
-  #toFirstLine(count: number): string {
-    const { previousLines, hardwareCursorRow } = this.screen!.captureRenderState(); // set before the first write
-    if (count >= this.rows || previousLines.length === 0) return "\x1b[H";
-    const rows = previousLines.slice(0, hardwareCursorRow)
+  /**
+   * Returns the move to the first line that is drawn, and how many lines are, the last ones: those that are
+   * new move as many lines of the window to the scrollback.
+   */
+  #window(count: number): { move: string; count: number } {
+    const { previousLines, previousWidth, hardwareCursorRow } = this.screen!.captureRenderState(); // set at first
+    const { length } = previousLines;
+    if (length === 0 || length >= this.rows) {
+      const added = previousWidth === this.columns && length > 0 ? Math.max(0, count - length) : 0;
+      return { move: "\x1b[H", count: this.rows + added };
+    }
+    // all of it is in the window, below what the shell has written, and wrapped to the new width
+    const up = previousLines.slice(0, hardwareCursorRow)
       .reduce((sum, line) => sum + Math.max(1, Math.ceil(visibleWidth(line) / this.columns)), 0);
-    return rows === 0 ? "\r" : `\x1b[${rows}A\r`;
+    return { move: up === 0 ? "\r" : `\x1b[${up}A\r`, count };
   }
 
   stop(): void {
