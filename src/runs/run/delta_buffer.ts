@@ -10,16 +10,10 @@ import { eventsWith } from "../../sdk/event_table.ts";
 import type { SecretSink } from "../ports.ts";
 
 /** The events of deltas → the field with the text. */
-const TEXT_FIELDS: Readonly<Record<string, string>> = {
-  "content_block:delta": "delta",
-  "tool:output": "text",
-};
-
-/** Returns the field of an event that has the text of a delta; undefined for any other event. */
-export function deltaField(event: string): string | undefined {
-  // perf: called for every entry
-  return event === "content_block:delta" || event === "tool:output" ? TEXT_FIELDS[event] : undefined;
-}
+export const DELTA_FIELDS: ReadonlyMap<string, string> = new Map([
+  ["content_block:delta", "delta"],
+  ["tool:output", "text"],
+]);
 
 /**
  * Characters of a joined delta while many wait, or once the log has `max_deltas` of them; an entry's other
@@ -137,13 +131,13 @@ export class DeltaBuffer {
     block.sequence++;
     const { last: { event, session_id, data, ...rest }, sequence } = block;
     const numbered = typeof data.sequence === "number" ? { sequence } : {};
-    const joined = { ...data, ...numbered, [deltaField(event)!]: delta }; // only deltas are added
+    const joined = { ...data, ...numbered, [DELTA_FIELDS.get(event)!]: delta }; // only deltas are added
     return draftEntry(event, session_id, this.#secrets.redactValues(joined), rest);
   }
 }
 
 function textOf({ event, data }: DraftEntry): unknown {
-  return data[deltaField(event) ?? ""];
+  return data[DELTA_FIELDS.get(event) ?? ""];
 }
 
 function keyOf({ event, session_id, data }: DraftEntry): string {

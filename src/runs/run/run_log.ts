@@ -11,7 +11,7 @@ import { estimateJsonBytes } from "../../sdk/json.ts";
 import { type Awaitable, type Change, MAX_PAGE_BYTES } from "../../store/store.ts";
 import { Waiters } from "../../store/waiters.ts";
 import type { LogLimits } from "../ports.ts";
-import { DeltaBuffer, deltaField } from "./delta_buffer.ts";
+import { DELTA_FIELDS, DeltaBuffer } from "./delta_buffer.ts";
 import type { RunFacts } from "./run_options.ts";
 import type { RunRecords } from "./run_records.ts";
 import { DeferredFlush } from "./deferred_flush.ts";
@@ -94,7 +94,7 @@ export class RunLog {
     this.#seq = this.#stored = entries.length;
     this.#open = true;
     for (const entry of entries) {
-      if (deltaField(entry.event)) this.#deltas.count(entry);
+      if (DELTA_FIELDS.has(entry.event)) this.#deltas.count(entry);
       else this.#measure(estimateJsonBytes(entry.data));
     }
   }
@@ -103,7 +103,7 @@ export class RunLog {
   record(draft: DraftEntry): Promise<void> | void {
     if (this.#is_stopped) return;
     if (this.#is_handed_over) return isBarrier(draft) ? Promise.reject(handedOverError()) : undefined;
-    if (deltaField(draft.event)) return this.#recordDelta(draft);
+    if (DELTA_FIELDS.has(draft.event)) return this.#recordDelta(draft);
     for (const delta of this.#deltas.flushBefore(draft)) this.#enqueueDelta(delta);
     this.#measure(this.#append(draft));
     if (!this.#open) return;
@@ -132,7 +132,7 @@ export class RunLog {
   }
 
   #enqueueDelta(draft: DraftEntry): void {
-    const text = draft.data[deltaField(draft.event)!]; // it is a delta, and was redacted in the buffer
+    const text = draft.data[DELTA_FIELDS.get(draft.event)!]; // it is a delta, and was redacted in the buffer
     this.#enqueue(
       this.#number(draft),
       typeof text === "string" ? text.length : estimateJsonBytes(draft.data),
