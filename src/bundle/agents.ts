@@ -5,7 +5,7 @@
 import { readModelName } from "../plan/check/field_checks.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describe } from "../sdk/value_path.ts";
-import { type AgentSource, mergeMaps } from "./compose.ts";
+import { type AgentSource, type Composed, mergeMaps } from "./compose.ts";
 import { type BundleLoader, type ParsedFile, parseIncluded } from "./load.ts";
 import { parseReference, type Place, show } from "./places.ts";
 import type { Report } from "./report.ts";
@@ -59,6 +59,40 @@ export async function readAgent(
     fields: { ...base?.fields, ...over.fields },
     parts: mergeMaps(base?.parts ?? {}, over.parts),
     ...(only === undefined ? {} : { only }),
+  };
+}
+
+/** Modules of the plan of a folder of agents: what such agents may use if they name no tools. */
+const ROSTER_TOOLS = ["tool-filesystem", "tool-search", "tool-bash", "tool-task"];
+
+/** Resolves to a bundle of the agents in a folder, such as those of another program; null if it has none. */
+export async function agentsIn(folder: Place, loader: BundleLoader): Promise<Composed | null> {
+  const names = await loader.files.list(folder) ?? [];
+  const agents = new Map<string, AgentSource>();
+  const origin = { file: show(folder), chain: [] };
+  const place = { root: folder.root, path: folder.path === "" ? "bundle.md" : `${folder.path}/bundle.md` };
+  for (const name of names.filter((one) => /\.md$/i.test(one))) {
+    const path = folder.path === "" ? name : `${folder.path}/${name}`;
+    const file = await loader.parse({ root: folder.root, path }, true);
+    const reference = name.replace(/\.md$/i, "");
+    if (file?.kind === "agent") {
+      agents.set(reference, { reference: `./${reference}`, inline: {}, place, origin });
+    }
+  }
+  if (agents.size === 0) return null;
+  loader.report.note(
+    `${show(folder)} has agents and no bundle: the plan can give tasks to them`,
+    "the plan itself has no instruction: write one as system",
+  );
+  const tools = ROSTER_TOOLS.map((module) => ({ spec: { module }, from: [origin] }));
+  return {
+    place,
+    session: {},
+    session_from: {},
+    modules: { providers: [], tools, hooks: [] },
+    agents,
+    context: new Map(),
+    rest: {},
   };
 }
 

@@ -5,12 +5,12 @@
  */
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import { agentOf } from "./agents.ts";
+import { agentOf, agentsIn } from "./agents.ts";
 import { BundleFiles, type FileReader, type IncludedFile } from "./files.ts";
 import { NOT_A_PLAN } from "./kinds.ts";
 import { BundleLoader, type ParsedFile, parseFile } from "./load.ts";
 import { type Place, show } from "./places.ts";
-import { PlanBuilder, type PlanPart } from "./plan_builder.ts";
+import { type BuiltPlan, PlanBuilder, type PlanPart } from "./plan_builder.ts";
 import { loadProfile } from "./profile.ts";
 import { Report, type ReportLine } from "./report.ts";
 
@@ -55,13 +55,18 @@ export async function importBundle(place: Place, options: ImportOptions): Promis
   const loader = new BundleLoader(files, report, { remote: options.remote ?? false });
   for (const [name, source] of options.names ?? []) await loader.addNamed(name, source);
   const found = options.text === undefined ? await loader.bundleAt(place) : place;
+  const builder = new PlanBuilder(loader, options);
+  const roster = found === null ? await agentsIn(place, loader) : null;
+  if (roster) return finished(await builder.ofBundle(roster), report, files);
   const text = options.text ?? (found && await files.read(found));
   if (!found || text === null) throw missing(place);
   const file = await parseFile(text, show(found), true);
   if (file.kind === "plan") return null;
-  const builder = new PlanBuilder(loader, options);
-  const { plan, parts, modules } = await planOf(file, found, loader, builder);
-  return { plan, parts, report: report.lines, modules, files: files.included };
+  return finished(await planOf(file, found, loader, builder), report, files);
+}
+
+function finished(built: BuiltPlan, { lines }: Report, { included }: BundleFiles): ImportedPlan {
+  return { ...built, report: lines, files: included };
 }
 
 async function planOf(file: ParsedFile, place: Place, loader: BundleLoader, builder: PlanBuilder) {

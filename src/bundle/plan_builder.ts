@@ -24,7 +24,8 @@ interface BuilderOptions {
   readonly pathOf: (url: string) => string;
 }
 
-interface BuiltPlan {
+/** A plan without the report about it. */
+export interface BuiltPlan {
   readonly plan: JsonObject;
   readonly parts: readonly PlanPart[];
   readonly modules: { readonly run: readonly string[]; readonly left_out: readonly string[] };

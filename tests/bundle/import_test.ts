@@ -410,6 +410,27 @@ You review code.
   assertMatch(String(reviewer!.description), /^Use this agent when: code was written/);
 });
 
+Deno.test("importBundle() makes a plan of a folder of agents", async () => {
+  const agent = (name: string, more = "") =>
+    `---\nname: ${name}\ndescription: Does ${name}\n${more}---\nYou do ${name}.\n`;
+  const { plan } = await importTexts({
+    ".claude/agents/review.md": agent("review", "tools: Read, Grep\n"),
+    ".claude/agents/build.md": agent("build"),
+    ".claude/agents/README.md": "# Agents\n",
+  }, { path: ".claude/agents" });
+  const agents = plan.agents as Record<string, JsonObject>;
+  assertEquals(Object.keys(agents), ["build", "review"]);
+  assertEquals(agents.build, { description: "Does build", system: "You do build." });
+  const [gate] = agents.review!.hooks as JsonObject[];
+  assertEquals((gate!.config as { rules: JsonObject[] }).rules.at(-1), { tool: "*", action: "deny" });
+  assertEquals(idsOf(plan.tools), ["tool-filesystem", "tool-search", "tool-bash", "tool-task"]);
+  await assertRejects(
+    () => importTexts({ "docs/a.md": "# A\n" }, { path: "docs" }),
+    Error,
+    "no such folder with a bundle.md",
+  );
+});
+
 Deno.test("mayBeBundle() knows a bundle from a plan", () => {
   const plans = [
     "---\n" + SESSION,

@@ -41,8 +41,8 @@ export const command: Command = {
     }),
   ], ["frozen"]),
   details: () =>
-    `<bundle> is a file (bundle.md, a YAML bundle, an agent's Markdown, a profile), a folder with bundle.md, the URL of a
-file, or git+https://host/org/repo@ref#subdirectory=path. All that it includes becomes part of the plan: a comment above
+    `<bundle> is a file (bundle.md, a YAML bundle, an agent's Markdown, a profile), a folder with bundle.md or with agents, the
+URL of a file, or git+https://host/org/repo@ref#subdirectory=path. All that it includes becomes part of the plan: a comment above
 each part says which files it came from. The report is on stderr: its first line says how many modules run here and how
 many do not, then what was left out, and what to do about it (preamp docs amplifier).
 
@@ -112,7 +112,9 @@ async function importBundle(source: string, args: Arguments, io: Io): Promise<An
     );
   }
   const head = `# Made by preamp plan import of ${escapeUnprintable(source).slice(0, 300)}\n`;
-  const text = head + await commentedPlan(plan, imported.parts);
+  const text = target?.pathname.endsWith(".json")
+    ? `${JSON.stringify(plan, null, 2)}\n`
+    : head + await commentedPlan(plan, imported.parts);
   if (!target) return { data, text, notes: report };
   await writeAll(
     target,
