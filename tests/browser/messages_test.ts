@@ -169,3 +169,43 @@ browserTest(
     }
   },
 );
+
+browserTest(
+  "what a command says is shown while it runs, and Stop ends it with the second press",
+  async (browser) => {
+    const folder = await Deno.makeTempDir({ prefix: "preamp-live-" });
+    try {
+      const [plans, workspace] = [`${folder}/plans`, `${folder}/workspace`];
+      await Deno.mkdir(plans);
+      await Deno.mkdir(workspace);
+      const command = "echo first line; echo second line; while [ ! -e done ]; do sleep 0.1; done";
+      const plan = scripted([{ tool_calls: [{ name: "bash", arguments: { command } }] }, { text: "Done." }], {
+        tools: [{ module: "tool-bash", permissions: { read: ["${WORKSPACE}"], run: ["bash"] } }],
+      });
+      await Deno.writeTextFile(`${plans}/waits.yaml`, JSON.stringify(plan));
+      await using server = await startPageServer(["--plans", plans, "--workspace", workspace]);
+      const { body: { id } } = await server.post("/v1/runs", {
+        plan_ref: "waits",
+        prompt: "Begin",
+        background: true,
+      });
+      await browser.run(async ({ page, step, look }, url) => {
+        await page.goto(url);
+        await step("its last lines, below its call", async () => {
+          await page.getByLabel("Output of bash").getByText("second line").waitFor();
+          await look("live-output");
+        });
+        await step("a first press waits for it, a second one ends it", async () => {
+          await page.getByRole("button", { name: /^Stop/ }).press("Enter");
+          const again = page.getByRole("button", { name: "Stop the tool too" });
+          await again.waitFor();
+          await again.press("Enter");
+          await page.getByRole("log", { name: "Conversation" }).getByText("cancelled").waitFor();
+        });
+        await page.goto("about:blank"); // the page asks no server that ends
+      }, `${server.url}/#/runs/${id}`);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+);

@@ -35,15 +35,20 @@ async function sectionsWith(words: readonly string[]): Promise<string | undefine
   const { searchSections } = await import("../../server/docs/search_index.ts");
   const results = search(await searchSections([...BUILTIN_IDS]), words.join(" "), MAX_FOUND);
   if (results.length === 0) return undefined;
-  const [first] = results;
-  const list = results.map(({ section: { page, heading, anchor }, excerpt }) => {
+  const asked = results.slice(0, 3).find(({ section }) => section.page === "questions");
+  const answer = asked ? await answerTo(asked.section.heading) : "";
+  const others = results.filter((result) => answer === "" || result !== asked);
+  const list = others.map(({ section: { page, heading, anchor }, excerpt }) => {
     const said = excerpt.map(({ text }) => text).join("");
     return `- ${heading}: \`preamp docs ${page}\`${anchor === "" ? "" : ` (${anchor})`}\n  ${said}`;
   });
-  const answer = first!.section.page === "questions"
-    ? `## ${first!.section.heading}\n\n${first!.section.text}\n\n`
-    : "";
   return `${answer}${list.join("\n")}\n`;
+}
+
+/** Returns a question of the page of questions with its answer, as it is written there. */
+async function answerTo(question: string): Promise<string> {
+  const parts = (await readPage("questions"))?.split(/^(?=## )/m) ?? [];
+  return parts.find((part) => part.startsWith(`## ${question}\n`)) ?? "";
 }
 
 async function found(words: readonly string[]): Promise<string> {

@@ -23,13 +23,12 @@ Deno.test("preamp docs WORDS prints the sections that answer a question, and the
     assertEquals(code, EXIT.done, question);
     assertMatch(stdout, /^## /, question);
     assertStringIncludes(stdout, answer);
-    assertMatch(stdout, /preamp docs questions/);
   }
 });
 
 Deno.test("preamp docs WORD prints a page of that name, else what has the word", async () => {
   assertMatch((await docs("plan")).stdout, /^# The mount plan/);
-  assertStringIncludes((await docs("rollback")).stdout, "preamp docs");
+  assertMatch((await docs("rollback")).stdout, /^- .+: `preamp docs [a-z-]+`/m);
 });
 
 Deno.test("words that no section has are said to be nowhere", async () => {
