@@ -1,7 +1,8 @@
 /** Makes plans of bundles (src/docs/amplifier.md): for `plan import`, and for a bundle used as a plan. */
 import { importBundle, type ImportedPlan } from "../bundle/import.ts";
-import { parseReference, type Place } from "../bundle/places.ts";
+import { parseReference, type Place, show } from "../bundle/places.ts";
 import { integrityOf } from "../loader/integrity.ts";
+import { DOCUMENT_LIMITS, exceedsBytes } from "../plan/parse/document_limits.ts";
 import { type Lock, lockedName } from "../plan/lock.ts";
 import { escapedPath } from "../plan/source/source.ts";
 import type { WarningDetail } from "../plan/check/findings.ts";
@@ -110,6 +111,15 @@ export async function planOfBundle(
     pathOf: (url) => pathOf(url, local),
   });
   if (imported === null) return null;
+  const { max_bytes } = DOCUMENT_LIMITS;
+  if (exceedsBytes(JSON.stringify(imported.plan), max_bytes)) {
+    throw new PreampError(
+      "plan_limit_exceeded",
+      `Cannot use ${
+        show(place)
+      } as a plan: with its texts it has more than ${max_bytes} bytes: preamp plan import -o plan.yaml writes them beside a plan`,
+    );
+  }
   const { instructions: _, ...plan } = imported.plan; // only an operator's plan may have them
   return { plan: local === undefined ? plan : imported.plan, warnings: warningsOf(imported) };
 }

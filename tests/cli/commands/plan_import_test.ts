@@ -77,6 +77,13 @@ Deno.test("plan import writes long texts beside the plan", async () => {
     const io = fakeIo({ cwd });
     assertEquals(await cli(["plan", "import", "bundle.md"], io), 2);
     assertStringIncludes(io.stderr, "name a file with -o");
+    const run = fakeIo({ cwd });
+    await Deno.writeTextFile(
+      new URL("agents/helper.md", cwd),
+      `---\nname: helper\n---\n${"Help. ".repeat(9_000)}`,
+    );
+    assertEquals(await cli(["plan", "check", "bundle.md"], run), 3);
+    assertStringIncludes(run.stdout, "preamp plan import -o plan.yaml writes them beside a plan");
     const written = fakeIo({ cwd });
     assertEquals(await cli(["plan", "import", "bundle.md", "-o", "plan.yaml"], written), 0, written.stderr);
     assertStringIncludes(written.stdout, "1 text in plan.files/");

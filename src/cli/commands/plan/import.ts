@@ -4,6 +4,7 @@ import type { ImportedBundle } from "../../../app/types.ts";
 import { commentedPlan } from "../../../bundle/commented_plan.ts";
 import { type TextFile, withTextFiles } from "../../../bundle/long_texts.ts";
 import { formatLock, type Lock, lockOver, parseLock } from "../../../plan/lock.ts";
+import { DOCUMENT_LIMITS, exceedsBytes } from "../../../plan/parse/document_limits.ts";
 import { planText } from "../../../plan/plan_text.ts";
 import { escapeUnprintable } from "../../../text/escape.ts";
 import { type Arguments, formatFlags, UsageError } from "../../arguments.ts";
@@ -109,6 +110,14 @@ async function importBundle(source: string, args: Arguments, io: Io): Promise<An
   if (files.length > 0 && !target) {
     throw new UsageError(
       `Cannot print the plan: its texts have more than ${MAX_PLAN_BYTES} bytes; name a file with -o, and they are written beside it`,
+    );
+  }
+  const long = files.find(({ text }) => exceedsBytes(text, DOCUMENT_LIMITS.max_bytes));
+  if (long) {
+    throw new UsageError(
+      `Cannot import ${
+        JSON.stringify(source)
+      }: the text for ${long.path} has more than ${DOCUMENT_LIMITS.max_bytes} bytes; leave out some of its context files`,
     );
   }
   const head = `# Made by preamp plan import of ${escapeUnprintable(source).slice(0, 300)}\n`;
