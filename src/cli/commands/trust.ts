@@ -17,10 +17,10 @@ export const command: Command = {
     ...formatFlags({ help: "text (default), or {folder, files, trusted}; {data} with --list" }),
   ],
   details: () =>
-    `These files are preamp.yaml, .env, .preamp/sources.yaml and plans/, and modules that run inside this program. Until you
-trust a folder they are ignored. What you trust is kept in $PREAMP_HOME with the digests of the files: a file that
-changes is ignored until you have seen it again. At a terminal every command asks once, and so does this one; elsewhere
-this command is your word. PREAMP_TRUST=1 trusts the folder in which a program is started, such as in a container.
+    `These files are preamp.yaml, .env, .preamp/sources.yaml and plans/. Until you trust a folder they are ignored. What you
+trust is kept in $PREAMP_HOME with the digests of the files: a file that changes is ignored until you have seen it
+again. At a terminal every command asks once, and so does this one; elsewhere this command is your word.
+PREAMP_TRUST=1 trusts the folder in which a program is started, such as in a container.
 
   preamp trust
   preamp trust ~/project
