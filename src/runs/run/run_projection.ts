@@ -186,6 +186,11 @@ export class RunProjection {
     return { model_calls: turn_count, tool_calls: tool_invocations, tokens: total_tokens, cost_usd };
   }
 
+  /** The beginning of the run's prompt; empty before its first entry, and for a run of an older version. */
+  get title(): string {
+    return this.#start.title ?? "";
+  }
+
   get status(): RunStatus {
     return this.#ended?.status ?? this.#status;
   }
@@ -209,13 +214,13 @@ export class RunProjection {
 
   #compose(outcome: Outcome | null, ended_at: string | null): Run {
     const { id, session_id, created_at } = this.#initial;
-    const { limits, plan_hash, lock_hash, metadata, forked_from = null, title = "" } = this.#start;
+    const { limits, plan_hash, lock_hash, metadata, forked_from = null } = this.#start;
     const counters = this.#counters;
     return {
       id,
       object: "run",
       session_id,
-      title,
+      title: this.title,
       status: outcome?.status ?? this.#status,
       stop_reason: outcome?.stop_reason ?? null,
       output_text: outcome?.output_text ?? "",

@@ -246,7 +246,7 @@ export function savedSession(run: RunFacts, now_ms: number): SavedSession {
   const keeps_plan = !hasOwnPlan(request) && request.mode === undefined;
   const { plan_hash } = saved && keeps_plan ? saved.object : ready.compiled;
   const metadata = run.secrets.redactValues(request.metadata ?? {});
-  const first = { id, title: run.current().title, parent_id: null, plan_hash, created_at, metadata };
+  const first = { id, title: run.projection.title, parent_id: null, plan_hash, created_at, metadata };
   return {
     ...sessionAfter(run, saved, first, session_state, now_ms),
     ...planToStore(options),
