@@ -6,8 +6,9 @@ import { classifyMountReturn } from "../kernel/mounting/mount_diagnosis.ts";
 import { providerNames } from "../plan/model_choice.ts";
 import { isEndpoint } from "../plan/endpoints.ts";
 import { Redactor } from "../policy/redact.ts";
-import { PreampError } from "../sdk/errors.ts";
+import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { explainedMessage, providerErrorCode, toLLMError } from "../sdk/llm_errors.ts";
+import type { ListedModel, UsableModels } from "./types.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModelInfo, ModuleSpec, Provider } from "../sdk/types.ts";
 
@@ -117,6 +118,44 @@ export async function listModels(provider: string, { modules, env }: ProviderDep
     );
   } finally {
     await found.close();
+  }
+}
+
+/** Milliseconds that the list of a provider's models may take. */
+const MAX_LIST_MS = 3_000;
+
+/** Resolves to the models of every provider whose key is set, and of local servers that answer. */
+export async function usableModels(deps: ProviderDeps): Promise<UsableModels> {
+  const usable = (await realProviders(deps)).filter(({ set_variable, needs_key }) =>
+    set_variable !== null || !needs_key
+  );
+  const data: ListedModel[] = [];
+  const errors: { provider: string; message: string }[] = [];
+  const lists = await Promise.allSettled(usable.map(({ provider }) => modelsOf(provider, deps)));
+  for (const [index, list] of lists.entries()) {
+    if (list.status === "fulfilled") data.push(...list.value);
+    else errors.push({ provider: usable[index]!.provider, message: errorMessage(list.reason) });
+  }
+  return { data, errors };
+}
+
+/** Resolves to the providers that call a model. */
+export async function realProviders(deps: ProviderDeps): Promise<KnownProvider[]> {
+  const SCRIPTED = ["mock", "replay"];
+  return (await listProviders(deps)).filter(({ provider }) => !SCRIPTED.includes(provider));
+}
+
+/** Resolves to the models of a provider. @throws {Error} as `listModels`, or when it takes over 3 s. */
+export async function modelsOf(provider: string, deps: ProviderDeps): Promise<ListedModel[]> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${MAX_LIST_MS / 1000} s`)), MAX_LIST_MS);
+  });
+  try {
+    const models = await Promise.race([listModels(provider, deps), late]);
+    return models.map((info) => ({ model: `${provider}/${info.id}`, provider, ...info }));
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -9,7 +9,7 @@ import { withoutPlanSecrets } from "../policy/plan_secrets.ts";
 import type { Redactor } from "../policy/redact.ts";
 import { readVariable } from "../process/environment.ts";
 import { systemClock } from "../process/system_clock.ts";
-import type { Runs } from "../runs/types.ts";
+import { mayOperate, type Runs } from "../runs/types.ts";
 import type { HostClock } from "../kernel/host.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
@@ -166,6 +166,16 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
     modules: {
       list: () => Promise.all([...modules.ids].map(modules.listing)),
       get: modules.listing,
+    },
+    async models(caller) {
+      if (!mayOperate(caller)) {
+        const message = "Cannot list the models: only the person who has started the server chooses one";
+        throw new PreampError("forbidden", message);
+      }
+      const { usableModels } = await import("./provider_service.ts");
+      const { data, errors } = await usableModels({ modules, env });
+      const { redactor } = await open();
+      return { data, errors: errors.map((error) => redactor.redactValues(error)) };
     },
     limits: { max_body_bytes: policy.limits.max_body_bytes },
     async ready() {

@@ -8,7 +8,7 @@ import type { Lock } from "../plan/lock.ts";
 import type { Caller, Runs } from "../runs/types.ts";
 import type { Found } from "../sdk/contracts.ts";
 import type { PermissionKind } from "../sdk/plan.ts";
-import type { ErrorCode, ErrorDetail, JsonObject, ModuleInfo } from "../sdk/types.ts";
+import type { ErrorCode, ErrorDetail, JsonObject, ModelInfo, ModuleInfo } from "../sdk/types.ts";
 
 /** Result of `check`. An invalid plan is a normal result. */
 export interface PlanCheck {
@@ -31,6 +31,20 @@ export interface RewrittenSource {
   /** The source as written. */
   source: string;
   url: string;
+}
+
+/** A model of a provider's account. */
+export interface ListedModel extends ModelInfo {
+  /** As `PROVIDER/MODEL`. */
+  readonly model: string;
+  readonly provider: string;
+}
+
+/** The models that runs of this process can choose. */
+export interface UsableModels {
+  readonly data: readonly ListedModel[];
+  /** Why a provider whose key is set has none to offer, or a local server. */
+  readonly errors: readonly { readonly provider: string; readonly message: string }[];
 }
 
 /** A plan of the server's `plans/` folder. `name` is the file name without extension. */
@@ -215,6 +229,11 @@ export interface Runtime extends AsyncDisposable {
     /** Returns one module's listing. @throws {PreampError} `not_found`. */
     get(id: string): Promise<ModuleListing>;
   };
+  /**
+   * Returns the models that runs can choose here: of providers whose key is set, and of local servers.
+   * @throws {PreampError} `forbidden` for callers that may not choose the model of the server's plans.
+   */
+  models(caller: Caller): Promise<UsableModels>;
   /** The effective limits that the server needs. */
   readonly limits: { max_body_bytes: number };
   /** Returns whether the store responds and the runtime is not draining. */

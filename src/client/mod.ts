@@ -305,6 +305,14 @@ export class PreampClient {
     return this.#json("GET", "/v1/caller");
   }
 
+  /**
+   * Lists the models that can run on the server, `{model, display_name, context_window, pricing?, …}`, and in
+   * `errors` the providers that do not answer. For the person who has started the server.
+   */
+  listModels(): Promise<Page<Data> & { errors: readonly Data[] }> {
+    return this.#json("GET", "/v1/models");
+  }
+
   /** Calls a tool for plans with `{plan}` or `{plan_ref}`; `diff` takes `{from, to}`. */
   plans(tool: "check" | "explain" | "lock" | "diff", body: Data): Promise<Data> {
     return this.#json("POST", `/v1/plans/${tool}`, body);

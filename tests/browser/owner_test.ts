@@ -1,6 +1,7 @@
 /** The page of the person who has started the server: logged in by its address, with model and workspace. */
 import { assertEquals } from "../assert.ts";
 import { startServer } from "../e2e/program.ts";
+import { fakeServer } from "../modules/providers/fake_server.ts";
 import { temporaryFolder } from "../support/folder.ts";
 import { browserTest } from "./browser.ts";
 
@@ -10,7 +11,22 @@ browserTest(
     const folder = await browser.use(temporaryFolder());
     await Deno.writeTextFile(`${folder.path}/thirsty_ferns.txt`, "Water them.");
     const home = await browser.use(temporaryFolder());
-    const server = await browser.use(startServer([], { env: { PREAMP_HOME: home.path } }));
+    const vendor = await browser.use(fakeServer(() =>
+      Response.json({
+        data: [
+          { id: "claude-sonnet-5-5", display_name: "Claude Sonnet 5.5" },
+          { id: "claude-haiku-4-5", display_name: "Claude Haiku 4.5" },
+        ],
+        has_more: false,
+      })
+    ));
+    const env = {
+      PREAMP_HOME: home.path,
+      ANTHROPIC_API_KEY: "sk-test",
+      ANTHROPIC_BASE_URL: vendor.url,
+      OLLAMA_HOST: "127.0.0.1:1", // nothing listens there
+    };
+    const server = await browser.use(startServer([], { env }));
     const { url, key } = server;
     await browser.run(async ({ page, step, look }, { url, key, workspace }) => {
       const pane = page.getByRole("region", { name: "Plan", exact: true });
@@ -22,9 +38,30 @@ browserTest(
         await page.reload();
         await pane.getByText("✓ 6 modules").waitFor();
       });
+      await step("a model is chosen from those that can run, with its price and window", async () => {
+        await pane.getByRole("button", { name: "Models" }).click();
+        const models = pane.getByRole("list", { name: "Models" });
+        const sonnet = models.getByRole("button", {
+          name: /anthropic\/claude-sonnet-5-5 \$\d+ in, \$\d+ out per M tokens · window \d/,
+        });
+        await sonnet.waitFor();
+        await pane.getByText("ollama: no answer").waitFor();
+        await look("owner-models", "plan");
+        await pane.getByLabel("model", { exact: true }).fill("haiku");
+        await sonnet.waitFor({ state: "detached" });
+        await pane.getByLabel("model", { exact: true }).fill("sonnet");
+        await sonnet.click();
+        await pane.getByText(/^Claude Sonnet 5\.5: \$\d+ in/).waitFor();
+        const chosen = await pane.getByLabel("model", { exact: true }).inputValue();
+        if (chosen !== "anthropic/claude-sonnet-5-5") throw new Error(chosen);
+        await page.keyboard.press("ArrowDown");
+        await models.getByRole("button", { name: "the plan's own" }).waitFor();
+        await page.keyboard.press("Escape");
+        await models.waitFor({ state: "detached" });
+      });
       await step("the coder is there; a model and a workspace are chosen", async () => {
         await pane.getByLabel("Plan", { exact: true }).selectOption("plan:coder");
-        await pane.getByLabel("model").fill("mock/theirs");
+        await pane.getByLabel("model", { exact: true }).fill("mock/theirs");
         await pane.getByLabel("workspace").fill(workspace);
         await pane.getByText("run bash").waitFor();
         await look("owner-coder");
@@ -40,7 +77,7 @@ browserTest(
       });
       await step("a changed plan is saved under a name", async () => {
         await page.getByRole("button", { name: "Open the plan" }).click(); // folded away during a run
-        await pane.getByLabel("model").fill("");
+        await pane.getByLabel("model", { exact: true }).fill("");
         await pane.getByLabel("workspace").fill("");
         await pane.getByLabel("Plan", { exact: true }).selectOption("own");
         const editor = pane.getByRole("textbox", { name: "Plan, as YAML or JSON" });

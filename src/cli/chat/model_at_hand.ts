@@ -1,15 +1,7 @@
 /** Finds a model to talk to: of a provider whose key is in the environment, else of a running Ollama. */
 import { createModuleTable } from "../../app/module_table.ts";
-import {
-  type KnownProvider,
-  listModels,
-  listProviders,
-  type ProviderDeps,
-} from "../../app/provider_service.ts";
+import { modelsOf, type ProviderDeps, realProviders } from "../../app/provider_service.ts";
 import { errorMessage } from "../../sdk/errors.ts";
-
-/** Milliseconds that the list of a provider's models may take. */
-const MAX_LIST_MS = 3_000;
 
 /** A model, and why it was chosen. */
 export interface ModelAtHand {
@@ -40,7 +32,7 @@ export async function findModel(env: ProviderDeps["env"]): Promise<ModelAtHand |
   for (const { provider } of providers.filter(({ needs_key }) => !needs_key)) {
     try {
       const [first] = await modelsOf(provider, deps);
-      if (first !== undefined) return { model: first, reason: `${provider} is running` };
+      if (first !== undefined) return { model: first.model, reason: `${provider} is running` };
       local.push(`${provider} is running and has no model; get one with \`ollama pull qwen3:8b\``);
     } catch (error) {
       const message = errorMessage(error);
@@ -49,35 +41,4 @@ export async function findModel(env: ProviderDeps["env"]): Promise<ModelAtHand |
     }
   }
   return { variables, local };
-}
-
-/** Resolves to the models of every provider whose key is set, and of local servers that answer. */
-export async function modelsAtHand(env: ProviderDeps["env"]): Promise<string[]> {
-  const deps: ProviderDeps = { modules: createModuleTable(), env };
-  const usable = (await realProviders(deps)).filter(({ set_variable, needs_key }) =>
-    set_variable !== null || !needs_key
-  );
-  const lists = await Promise.all(
-    usable.map(({ provider }) => modelsOf(provider, deps).catch(() => [])), // a provider that fails has none to offer
-  );
-  return lists.flat();
-}
-
-/** Resolves to the providers that call a model. */
-async function realProviders(deps: ProviderDeps): Promise<KnownProvider[]> {
-  const SCRIPTED = ["mock", "replay"];
-  return (await listProviders(deps)).filter(({ provider }) => !SCRIPTED.includes(provider));
-}
-
-async function modelsOf(provider: string, deps: ProviderDeps): Promise<string[]> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${MAX_LIST_MS / 1000} s`)), MAX_LIST_MS);
-  });
-  try {
-    const models = await Promise.race([listModels(provider, deps), late]);
-    return models.map(({ id }) => `${provider}/${id}`);
-  } finally {
-    clearTimeout(timer);
-  }
 }

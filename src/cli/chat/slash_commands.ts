@@ -1,5 +1,6 @@
 /** The commands of a conversation: lines that begin with a slash. */
 import { createModuleTable } from "../../app/module_table.ts";
+import { usableModels } from "../../app/provider_service.ts";
 import { readModelChoice } from "../../plan/model_choice.ts";
 import { NO_MODE } from "../../plan/modes.ts";
 import type { ModelRequest, SessionObject } from "../../runs/types.ts";
@@ -11,7 +12,6 @@ import { filePath, locate } from "../../settings/paths.ts";
 import { counted, tableText, wrapText } from "../terminal/format.ts";
 import { dollars, formatValue, messageText } from "../terminal/progress_lines.ts";
 import type { Conversation } from "./conversation.ts";
-import { modelsAtHand } from "./model_at_hand.ts";
 import { scopeText } from "./allowed.ts";
 import { pastMarkdown, pastParts, showPast } from "./past.ts";
 import { namedSessions } from "./sessions.ts";
@@ -162,7 +162,8 @@ async function model(chat: Conversation, argument: string): Promise<void> {
   const { options: { input, view } } = chat;
   let chosen: string | null = argument;
   if (argument === "") {
-    const models = await modelsAtHand(chat.options.env);
+    const { data } = await usableModels({ modules: createModuleTable(), env: chat.options.env });
+    const models = data.map(({ model }) => model);
     if (models.length === 0) {
       return view.say(
         "No key is set and no local server runs: preamp provider list shows the variables of the keys.",

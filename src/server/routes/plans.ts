@@ -131,6 +131,22 @@ export const PLAN_ROUTES: readonly Route[] = [
   },
   {
     method: "GET",
+    path: "/v1/models",
+    id: "listUsableModels",
+    summary:
+      "List the models that can run here, with their prices; for the person who has started the server",
+    answers: ok("the models of providers with a key, and of local servers", "UsableModelList"),
+    codes: ["forbidden"],
+    async handle({ server }, caller) {
+      const { data, errors } = await server.runtime.models(caller);
+      const shown = data.map((
+        { model, provider, display_name, context_window, max_output_tokens, pricing },
+      ) => ({ model, provider, display_name, context_window, max_output_tokens, pricing }));
+      return jsonAnswer({ data: shown, next_cursor: null, errors });
+    },
+  },
+  {
+    method: "GET",
     path: "/v1/modules",
     id: "listModules",
     summary: "List the built-in modules",

@@ -295,6 +295,19 @@ export const ANSWERS = {
     }),
   }),
   RunPlan: z.object({ plan_hash: text, origin: z.enum(["operator", "caller"]), ...planFields }),
+  UsableModelList: listOf(z.object({
+    model: text.meta({ description: "what model of a run takes: PROVIDER/MODEL" }),
+    provider: text,
+    display_name: text,
+    context_window: count.meta({ description: "tokens" }),
+    max_output_tokens: count,
+    pricing: z.object({ input_per_million: z.number(), output_per_million: z.number(), currency: text })
+      .optional().meta({ description: "absent when it is not known" }),
+  })).extend({
+    errors: z.array(z.object({ provider: text, message: text })).meta({
+      description: "providers whose models could not be listed",
+    }),
+  }),
   ModuleList: listOf(Module),
   PlanCheck: z.object({
     ok: z.boolean(),

@@ -2,8 +2,10 @@
 import { NamedPlans } from "../../../src/app/named_plans.ts";
 import { hashKey, KeyRing } from "../../../src/policy/api_keys.ts";
 import { authenticateWith, createPreamp } from "../../../src/server/mod.ts";
-import { assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
+import { fakeServer } from "../../modules/providers/fake_server.ts";
 import { temporaryFolder } from "../../support/folder.ts";
+import { bodyOf } from "../../support/http.ts";
 
 const SESSION = "session: { orchestrator: loop-basic, context: context-simple }\n";
 const PLAN = `# my plan\n${SESSION}providers: [{ module: provider-mock, config: { response: Saved. } }]\n`;
@@ -182,6 +184,47 @@ Deno.test("a workspace must be a folder of the server's machine, and only the ow
   const { session_id } = theirs.body;
   const continued = await at.send("k", "POST", "/v1/runs", { session_id, prompt: "hi", workspace });
   assertEquals([continued.status, continued.body.error.code], [403, "policy_refused"]);
+});
+
+Deno.test("GET /v1/models lists what can run here with price and window, no key, and only for the owner", async () => {
+  const key = "sk-canary-of-this-test";
+  await using vendor = fakeServer(() =>
+    Response.json({
+      data: [{ id: "claude-sonnet-5-5", display_name: "Claude Sonnet 5.5" }],
+      has_more: false,
+    })
+  );
+  await using broken = fakeServer(({ headers }) =>
+    Response.json({ error: { message: `bad key ${headers.get("authorization")}` } }, { status: 401 })
+  );
+  const env: Record<string, string> = {
+    ANTHROPIC_API_KEY: key,
+    ANTHROPIC_BASE_URL: vendor.url,
+    OPENAI_API_KEY: key,
+    OPENAI_BASE_URL: broken.url,
+    OLLAMA_HOST: broken.url,
+  };
+  await using preamp = createPreamp({
+    authenticate: authenticateWith(new KeyRing([{ name: "other", sha256: hashKey("k") }], "own")),
+    env: (name) => env[name],
+  });
+  const get = (key: string) =>
+    preamp.fetch(new Request("http://localhost/v1/models", { headers: { authorization: `Bearer ${key}` } }));
+  const response = await get("own");
+  const text = await response.clone().text();
+  assert(!text.includes(key), text);
+  const { data, errors } = await bodyOf(response, "UsableModelList");
+  const [{ pricing, context_window, ...model }] = data;
+  assertEquals(model, {
+    model: "anthropic/claude-sonnet-5-5",
+    provider: "anthropic",
+    display_name: "Claude Sonnet 5.5",
+    max_output_tokens: model.max_output_tokens,
+  });
+  assert(pricing.output_per_million > pricing.input_per_million && context_window > 0, text);
+  assertEquals([data.length, errors.map(({ provider }: Json) => provider)], [1, ["ollama", "openai"]]);
+  const refused = await get("k");
+  assertEquals([refused.status, (await refused.json()).error.code], [403, "forbidden"]);
 });
 
 Deno.test("a plan in a request of the owner has a caller's rights: a pasted plan is a stranger's", async () => {

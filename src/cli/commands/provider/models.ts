@@ -1,9 +1,9 @@
 /** `preamp provider models`: lists the models of accounts. */
 import { createModuleTable } from "../../../app/module_table.ts";
 import { listModels } from "../../../app/provider_service.ts";
+import type { ListedModel } from "../../../app/types.ts";
 import { readModelChoice } from "../../../plan/model_choice.ts";
 import { errorCode, errorMessage } from "../../../sdk/errors.ts";
-import type { ModelInfo } from "../../../sdk/types.ts";
 import { type Arguments, formatFlags } from "../../arguments.ts";
 import type { Answer, Command } from "../../commands.ts";
 import { EXIT } from "../../errors.ts";
@@ -29,9 +29,6 @@ export const command: Command = {
 
 /** Prices are in US dollars per million tokens. */
 const HEADER = ["model", "name", "window", "max output", "$/M input", "$/M output"];
-
-/** A model with its name for `-m`. */
-type ListedModel = ModelInfo & { model: string; provider: string };
 
 async function run({ rest }: Arguments, io: Io): Promise<Answer> {
   const deps = { modules: createModuleTable(), env: io.env };

@@ -11,6 +11,7 @@ import { curlText, typescriptText } from "./copy_as.ts";
 import { hiddenIn } from "./editing.ts";
 import { Editor, goTo } from "./editor.tsx";
 import { Explained } from "./explained.tsx";
+import { ModelField } from "./model_field.tsx";
 import { planLabel, planSentence } from "./words.ts";
 
 /** The plan pane. */
@@ -211,17 +212,7 @@ function ModelAndCopies({ state }: { state: AppState }) {
   };
   return (
     <>
-      <label class="row">
-        model
-        <input
-          class="spread"
-          placeholder="the plan's own, or vendor/model"
-          autocomplete="off"
-          spellcheck={false}
-          value={plan.model.value}
-          onInput={(event) => plan.setModel(event.currentTarget.value)}
-        />
-      </label>
+      <ModelField state={state} />
       {plan.is_owner.value && (
         <label class="row">
           workspace

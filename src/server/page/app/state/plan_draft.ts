@@ -67,6 +67,27 @@ export interface PlanChanges {
   readonly other: readonly PlanChange[];
 }
 
+/** A model that can run on the server. */
+export interface UsableModel {
+  /** As `vendor/model`. */
+  readonly model: string;
+  readonly display_name: string;
+  /** Tokens. */
+  readonly context_window: number;
+  /** Absent when it is not known. */
+  readonly pricing?: {
+    readonly input_per_million: number;
+    readonly output_per_million: number;
+    readonly currency: string;
+  };
+}
+
+/** The answer of `GET /v1/models`, as far as the page shows it. */
+export interface UsableModels {
+  readonly data: readonly UsableModel[];
+  readonly errors: readonly { readonly provider: string; readonly message: string }[];
+}
+
 /** What a request says about its plan. */
 export type PlanChoice = Pick<RunRequest, "plan" | "plan_ref" | "model" | "workspace">;
 
@@ -91,6 +112,7 @@ export class PlanDraft {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #round = 0;
   #choice = 0;
+  #listing: Promise<void> | null = null;
   /** Name of the plan of the server that `base` is; null for another text. */
   #base_ref: string | null = null;
 
@@ -104,6 +126,8 @@ export class PlanDraft {
   readonly base: Signal<string> = signal("");
   /** Model as `vendor/model`; empty for the plan's own. */
   readonly model: Signal<string> = signal("");
+  /** The models to choose from; null until they are listed. */
+  readonly usable: Signal<UsableModels | null> = signal(null);
   /** Folder that `${WORKSPACE}` means; empty for the server's own. */
   readonly workspace: Signal<string> = signal("");
   /** Changed texts that were left for another plan, by the plan's name; the user's own has an empty name. */
@@ -229,6 +253,15 @@ export class PlanDraft {
   setModel(model: string): void {
     this.model.value = model;
     this.#reviewSoon();
+  }
+
+  /** Lists the models to choose from, once; again after a failure, or when there were none. */
+  async loadModels(): Promise<void> {
+    if (this.usable.value?.data.length) return;
+    this.#listing ??= this.#client.listModels().then((answer) => {
+      this.usable.value = answer as unknown as UsableModels; // of GET /v1/models
+    }).finally(() => this.#listing = null);
+    await this.#listing;
   }
 
   /** Sets the workspace; empty for the server's own. */
