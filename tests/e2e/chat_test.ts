@@ -497,8 +497,10 @@ Deno.test("chat without a key or a local server says it in a sentence, with thre
   await pause();
   await program.type("t\n");
   await screen.shows("No model is called");
-  await program.type(CTRL_C);
-  await program.type(CTRL_C);
+  for (const shown of ["Allow edit?", "stopped", "Press Ctrl-C again"]) { // the tour, the end of it, empty
+    await screen.shows(shown);
+    await program.type(CTRL_C);
+  }
   await program.ended;
 });
 

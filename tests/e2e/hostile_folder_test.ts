@@ -313,3 +313,21 @@ Deno.test("chat says at its start what it uses of the folder", async () => {
     "Of this folder it uses .env, AGENTS.md and skill release.",
   );
 });
+
+Deno.test("a bundle among the plans of a trusted folder does not run by its name: other files are part of it", async () => {
+  await using repository = await temporaryFolder();
+  await using home = await temporaryFolder();
+  const options = { cwd: repository.path, env: { PREAMP_HOME: home.path } };
+  await Deno.mkdir(`${repository.path}/plans`);
+  const bundle = "bundle: { name: mine }\nincludes: [{ bundle: ./more.yaml }]\nproviders: [provider-mock]\n";
+  await Deno.writeTextFile(`${repository.path}/plans/mine.yaml`, bundle);
+  await Deno.writeTextFile(`${repository.path}/plans/more.yaml`, "bundle: { name: more }\n");
+  const trusted = await runProgram(["trust"], options);
+  assertStringIncludes(trusted.stdout, "is a bundle, which reads other files: only -p runs it");
+  const named = await runProgram(["run", "--profile", "mine", "hi"], options);
+  assertEquals([named.code, named.stdout], [2, ""]);
+  assertStringIncludes(named.stderr, 'there is no plan named "mine"');
+  const by_file = await runProgram(["run", "-p", "plans/mine.yaml", "hi"], options);
+  assertEquals(by_file.code, 0, by_file.stderr);
+  assertStringIncludes(by_file.stderr, "sends prompts nowhere");
+});

@@ -50,7 +50,11 @@ export class Chat implements Conversation {
       view.interrupted();
       this.#interrupt();
     });
-    input.onInterrupt?.(() => this.#interrupt());
+    input.onInterrupt?.(() => {
+      if (this.#command === null && this.#current === null) return false;
+      this.#interrupt();
+      return true;
+    });
     try {
       while (!this.#is_leaving) {
         const waiting = this.#waiting.shift();

@@ -3,6 +3,7 @@
  * they are now (src/docs/security.md#the-folder). A file is used with the bytes that were compared.
  */
 import type { PlanFolder } from "../../app/named_plans.ts";
+import { mayBeBundle } from "../../bundle/kinds.ts";
 import type { SourcesFile } from "../../app/source_overrides.ts";
 import { sha256 } from "../../sdk/digest.ts";
 import { errorMessage } from "../../sdk/errors.ts";
@@ -91,7 +92,13 @@ export async function openFolder(io: Io, use: FolderUse): Promise<UsedFolder> {
         ...accepts && { accepts: (bytes: Uint8Array) => accepts(sources.url, bytes) },
       }
       : null,
-    plans: use.plans === null ? null : { url: plans_url, ...accepts && { accepts } },
+    plans: use.plans === null ? null : {
+      url: plans_url,
+      // a bundle reads other files, which the decision is not about
+      ...accepts && {
+        accepts: async (url, bytes) => !mayBeBundle(new TextDecoder().decode(bytes), url.href) && await accepts(url, bytes),
+      },
+    },
     names: [...candidates].filter((file) => !ignored.includes(file)).map(({ name }) => name),
     ignored: ignored.length === 0 ? null : trust.ignoredText(ignored),
   };

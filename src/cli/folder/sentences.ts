@@ -2,6 +2,7 @@
 import { createModuleTable } from "../../app/module_table.ts";
 import { planSentence } from "../../app/plan_sentence.ts";
 import { LOCK_FILE } from "../../app/named_plans.ts";
+import { mayBeBundle } from "../../bundle/kinds.ts";
 import { providerVariables } from "../../app/provider_service.ts";
 import { parseDocument } from "../../plan/parse/parse.ts";
 import { policyFromData } from "../../policy/parse_policy.ts";
@@ -86,6 +87,8 @@ const SENTENCES: Readonly<Record<FolderFile["kind"], SentenceOf>> = {
   plans: (text, { cwd, env }, { url }) =>
     url.href.endsWith(`/${LOCK_FILE}`)
       ? "pins the modules of these plans"
+      : mayBeBundle(text, url.href)
+      ? "is a bundle, which reads other files: only -p runs it, and says what it may touch"
       : planSentence(text, { base_url: url.href, workspace: filePath(cwd), env }).then((said) =>
         safe(said, 600)
       ),

@@ -24,8 +24,11 @@ export interface PersonInput {
   read(): Promise<Typed>;
   /** Calls `take` for each line that is typed until the returned function is called. */
   listen(take: (line: string) => void): () => void;
-  /** Calls `handler` when Ctrl-C is typed while the agent works, where it is a key and no signal. */
-  onInterrupt?(handler: () => void): void;
+  /**
+   * Calls `handler` when Ctrl-C is typed while no message is read, where it is a key and no signal; it returns
+   * whether it stops something.
+   */
+  onInterrupt?(handler: () => boolean): void;
   /** Resolves to the value of a choice; null when the person leaves the question, or `signal` aborts. */
   choose<Value>(
     question: string,

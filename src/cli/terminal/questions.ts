@@ -155,7 +155,11 @@ function choicesOf(approval: Approval, lasting: LastingAnswers | undefined): Cho
         letter: "s",
       } as const,
     ],
-    ...offered.map((option) => ({ value: { option }, label: formatValue(option) })),
+    ...offered.map((option, at) => ({
+      value: { option },
+      label: formatValue(option),
+      ...(at === 0 ? { letter: "s" } : {}),
+    })),
     ...rule === null || !lasting?.keeps_folder ? [] : [
       {
         value: { rule, scope: "folder" },

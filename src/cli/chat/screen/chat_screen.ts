@@ -103,7 +103,9 @@ export class ChatScreen extends ChatView implements PersonInput {
   #take: ((line: string) => void) | null = null;
   /** Leaves the open question; null: none is open. */
   #leaveQuestion: (() => void) | null = null;
-  #interrupt: () => void = () => {};
+  #interrupt: () => boolean = () => false;
+  /** Whether Ctrl-C was pressed while nothing ran and no message was read: the next reading gets it. */
+  #is_interrupted = false;
   #has_ended = false;
   #timer: ReturnType<typeof setInterval> | undefined;
   #describing: ReturnType<typeof setTimeout> | undefined;
@@ -454,6 +456,10 @@ export class ChatScreen extends ChatView implements PersonInput {
     if (this.#has_ended) return Promise.resolve("end");
     this.#unread = [];
     this.#showUnread();
+    if (this.#is_interrupted) {
+      this.#is_interrupted = false;
+      return Promise.resolve("interrupt");
+    }
     return new Promise((resolve) => {
       const typed = this.#typed.shift();
       if (typed === undefined) this.#reader = resolve;
@@ -471,7 +477,7 @@ export class ChatScreen extends ChatView implements PersonInput {
     return () => this.#take = null;
   }
 
-  onInterrupt(handler: () => void): void {
+  onInterrupt(handler: () => boolean): void {
     this.#interrupt = handler;
   }
 
@@ -479,7 +485,7 @@ export class ChatScreen extends ChatView implements PersonInput {
     if (isKeyRelease(data)) return false;
     if (matchesKey(data, "ctrl+c")) {
       if (this.#leaveQuestion) this.#leaveQuestion();
-      else if (!this.#reader) this.#interrupt();
+      else if (!this.#reader) this.#is_interrupted = !this.#interrupt();
       else if (this.#editor.getText() !== "") this.#editor.setText("");
       else this.#resolveReader("interrupt");
       this.#tui.requestRender();
