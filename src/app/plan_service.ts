@@ -110,8 +110,13 @@ export class Plans {
     caller: Caller,
     headers: LookUp,
   ): Promise<RunnablePlan> {
-    const project = await this.projectOf(authorised);
-    const steering = { project, ...await this.textsOf(authorised) };
+    const { compiled, template: { specs } } = authorised;
+    const { modules } = this.#options;
+    // perf: most plans name no files, and are asked for with each run
+    const project = compiled.project_folder === undefined ? null : await this.projectOf(authorised);
+    const reads = specs.some(({ module }) => modules.readsTexts(module));
+    const { texts, plan_hash } = reads ? await this.textsOf(authorised) : compiled;
+    const steering = { project, texts, plan_hash };
     return new ReadyPlan(this.#options, found, authorised, headers, steering, async (written) => {
       const child = { ...found, input: written };
       return await this.#readyPlan(

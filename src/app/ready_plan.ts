@@ -29,6 +29,9 @@ import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
 
+/** What a lock lacks of a plan without texts. */
+const NO_TEXTS: ReturnType<typeof checkTexts> = { missing: [], changed: [] };
+
 /** What steers the model beside the text of the plan. */
 export interface Steering {
   /** Instructions of the project; null if the plan does not ask for them. */
@@ -102,7 +105,7 @@ export class ReadyPlan implements RunnablePlan {
       ? template.compiled
       : { ...template.compiled, plan_hash };
     this.compiled = project === null ? compiled : withInstructions(compiled, project);
-    this.#texts = checkTexts(lock, texts, base_url);
+    this.#texts = texts.length === 0 ? NO_TEXTS : checkTexts(lock, texts, base_url);
     if (project !== null) this.instructions = project.files;
     this.limits = grants.limits;
     this.cost_is_asked_for = grants.cost_limit === "asked";
