@@ -1,7 +1,6 @@
 /**
  * The interface of a command, and the table of all. The file of a command is loaded when the command runs.
  */
-import type { Caller } from "../runs/types.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import type { Io } from "./terminal/io.ts";
 
@@ -34,12 +33,6 @@ export interface Answer {
   /** Exit code. Default: 0. */
   readonly exit?: number;
 }
-
-/**
- * The caller of a command: plans named on the command line are an operator's
- * (src/docs/security.md#who-is-trusted).
- */
-export const TERMINAL: Caller = { name: "terminal", namespace: "local", origin: "operator" };
 
 /** A command before it is loaded. */
 export interface CommandEntry {

@@ -7,7 +7,7 @@ import { addressHint, parseSource } from "../plan/source/source.ts";
 import type { Policy } from "../policy/policy.ts";
 import { decodePercent, escapeUnprintable } from "../text/escape.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
-import { TERMINAL } from "./commands.ts";
+import { TERMINAL } from "./terminal_caller.ts";
 import { locate } from "../settings/paths.ts";
 import type { Io } from "./terminal/io.ts";
 

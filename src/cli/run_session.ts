@@ -4,7 +4,7 @@ import type { Runtime } from "../app/types.ts";
 import type { Run, SessionObject } from "../runs/types.ts";
 import { hasCode } from "../sdk/errors.ts";
 import { type Arguments, type Flag, UsageError } from "./arguments.ts";
-import { TERMINAL } from "./commands.ts";
+import { TERMINAL } from "./terminal_caller.ts";
 import { type OpenedStore, openSettingsStore } from "../settings/settings.ts";
 import { reportedSettings, type Settings } from "./settings.ts";
 import { shellWord, styleOf, tableText } from "./terminal/format.ts";

@@ -1,7 +1,7 @@
 /** A conversation in the terminal: each message is a run of one session. */
 import type { Approval, Run, RunRequest } from "../../runs/types.ts";
 import { errorCode, errorMessage, hasCode, type PreampError } from "../../sdk/errors.ts";
-import { TERMINAL } from "../commands.ts";
+import { TERMINAL } from "../terminal_caller.ts";
 import { EXIT, exitOfStatus } from "../errors.ts";
 import type { Prompt } from "../../sdk/types.ts";
 import { UsageError } from "../arguments.ts";

@@ -1,7 +1,7 @@
 /** Displays the conversation that is continued, and writes it as Markdown. */
 import type { Runtime } from "../../app/types.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import { TERMINAL } from "../commands.ts";
+import { TERMINAL } from "../terminal_caller.ts";
 import { callLine } from "../terminal/tool_lines.ts";
 import type { ChatView } from "./view.ts";
 

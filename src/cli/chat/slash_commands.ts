@@ -7,7 +7,7 @@ import type { ModelRequest, SessionObject } from "../../runs/types.ts";
 import type { FoundCommand } from "../../sdk/contracts.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { didYouMean } from "../../sdk/findings.ts";
-import { TERMINAL } from "../commands.ts";
+import { TERMINAL } from "../terminal_caller.ts";
 import { filePath, locate } from "../../settings/paths.ts";
 import { counted, tableText, wrapText } from "../terminal/format.ts";
 import { dollars, formatValue, messageText } from "../terminal/progress_lines.ts";

@@ -1,7 +1,7 @@
 /** `/undo`: takes files, and if wanted the conversation, back to before an answer (src/docs/chat.md#undo). */
 import type { ChangedRun } from "../../runs/types.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import { TERMINAL } from "../commands.ts";
+import { TERMINAL } from "../terminal_caller.ts";
 import { filesText, promptText, titleOf, undoLines } from "../commands/undo.ts";
 import { timeText } from "../run_session.ts";
 import type { Conversation } from "./conversation.ts";

@@ -14,7 +14,8 @@ import { type ErrorCode, errorCode, type ErrorDetail, errorMessage, PreampError 
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { AnswerWriter } from "../terminal/answer_writer.ts";
 import { type Arguments, formatFlags, formatOf, UsageError } from "../arguments.ts";
-import { type Command, TERMINAL } from "../commands.ts";
+import type { Command } from "../commands.ts";
+import { TERMINAL } from "../terminal_caller.ts";
 import { DocumentFailure } from "../../settings/errors.ts";
 import { EXIT, exitOfStatus } from "../errors.ts";
 import { MODE_FLAG, MODEL_FLAG, PLAN_FLAG, profileOf } from "../plan_files.ts";

@@ -1,7 +1,8 @@
 /** `preamp runs`: lists the stored runs, the newest first. */
 import type { Run } from "../../runs/types.ts";
 import { type Arguments, formatFlags } from "../arguments.ts";
-import { type Command, TERMINAL } from "../commands.ts";
+import type { Command } from "../commands.ts";
+import { TERMINAL } from "../terminal_caller.ts";
 import { LAST_FLAG, lastOf, listText, timeText, withStoredRuns } from "../run_session.ts";
 import { settingFlags } from "../settings.ts";
 import { cutToWidth } from "../terminal/format.ts";

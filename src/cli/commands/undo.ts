@@ -1,7 +1,8 @@
 /** `preamp undo`: puts back the files that a run has changed (src/docs/chat.md#undo). */
 import type { ChangedRun, UndoReport } from "../../runs/types.ts";
 import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
-import { type Command, TERMINAL } from "../commands.ts";
+import type { Command } from "../commands.ts";
+import { TERMINAL } from "../terminal_caller.ts";
 import { EXIT } from "../errors.ts";
 import { timeText, withStoredRuns } from "../run_session.ts";
 import { settingFlags } from "../settings.ts";

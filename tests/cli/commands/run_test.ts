@@ -2,7 +2,7 @@ import { createRuntime } from "../../../src/app/runtime.ts";
 import { cli } from "../../../src/cli/mod.ts";
 import { readArguments } from "../../../src/cli/arguments.ts";
 import { continuation } from "../../../src/cli/run_session.ts";
-import { TERMINAL } from "../../../src/cli/commands.ts";
+import { TERMINAL } from "../../../src/cli/terminal_caller.ts";
 import { EXIT, exitOfCode, exitOfStatus } from "../../../src/cli/errors.ts";
 import { cutToWidth, tableText, wrapText } from "../../../src/cli/terminal/format.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
