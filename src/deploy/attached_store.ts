@@ -2,7 +2,7 @@
 import { UsageError } from "../settings/errors.ts";
 import type { Environment } from "../settings/paths.ts";
 import type { Settings } from "../settings/settings.ts";
-import { parseStoreName } from "../store/store.ts";
+import { parseStoreName } from "../store/open.ts";
 
 /**
  * Returns the store of a server: what the settings name, else the database of `DATABASE_URL`, else that of

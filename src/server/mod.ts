@@ -42,7 +42,7 @@ export type { Hosts } from "./middleware/check_host.ts";
 export type { CallerBounds } from "./middleware/limit_caller.ts";
 export { ANONYMOUS, type Authenticate, authenticateWith } from "./middleware/require_key.ts";
 export { serve, type ServeOptions } from "./net/listen.ts";
-export { openStore } from "../store/store.ts";
+export { openStore } from "../store/open.ts";
 export type { Store } from "../store/store.ts";
 export { defaultPolicy, policyFromData };
 export { LIBRARY, type LibraryRequest, type LibraryRun };

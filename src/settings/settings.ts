@@ -11,7 +11,8 @@ import { commaSeparated, OUTSIDE_SETTINGS, type OutsideSetting, settingsToData }
 import { errorMessage, hasCode, type PreampError } from "../sdk/errors.ts";
 import { didYouMean } from "../sdk/findings.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { describeStore, openStore, parseStoreName, type Store, type StoreName } from "../store/store.ts";
+import { describeStore, openStore, parseStoreName, type StoreName } from "../store/open.ts";
+import type { Store } from "../store/store.ts";
 import { NamedPlans, personalPlans, type PlanFolder } from "../app/named_plans.ts";
 import type { SourcesFile } from "../app/source_overrides.ts";
 import { DocumentFailure, UsageError } from "./errors.ts";

@@ -6,7 +6,7 @@ import pg from "pg";
 import type { InProcessModule } from "../../src/app/module_table.ts";
 import { parsePolicy } from "../../src/policy/parse_policy.ts";
 import { createPreamp } from "../../src/server/mod.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/store/open.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { mountSmallDisk } from "../support/small_disk.ts";

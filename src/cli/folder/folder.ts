@@ -96,7 +96,8 @@ export async function openFolder(io: Io, use: FolderUse): Promise<UsedFolder> {
       url: plans_url,
       // a bundle reads other files, which the decision is not about
       ...accepts && {
-        accepts: async (url, bytes) => !mayBeBundle(new TextDecoder().decode(bytes), url.href) && await accepts(url, bytes),
+        accepts: async (url, bytes) =>
+          !mayBeBundle(new TextDecoder().decode(bytes), url.href) && await accepts(url, bytes),
       },
     },
     names: [...candidates].filter((file) => !ignored.includes(file)).map(({ name }) => name),

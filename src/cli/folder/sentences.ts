@@ -9,7 +9,7 @@ import { policyFromData } from "../../policy/parse_policy.ts";
 import { VENDOR_KEYS } from "../../policy/vendor_keys.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import { describeStore, parseStoreName } from "../../store/store.ts";
+import { describeStore, parseStoreName } from "../../store/open.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import { filePath } from "../../settings/paths.ts";
 import { listText } from "../terminal/format.ts";

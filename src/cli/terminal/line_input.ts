@@ -25,8 +25,8 @@ export interface PersonInput {
   /** Calls `take` for each line that is typed until the returned function is called. */
   listen(take: (line: string) => void): () => void;
   /**
-   * Calls `handler` when Ctrl-C is typed while no message is read, where it is a key and no signal; it returns
-   * whether it stops something.
+   * Calls `handler` when Ctrl-C is typed while no message is read, where it is a key and no signal. It
+   * returns whether it stops something.
    */
   onInterrupt?(handler: () => boolean): void;
   /** Resolves to the value of a choice; null when the person leaves the question, or `signal` aborts. */

@@ -1,6 +1,6 @@
 /** `preamp store erase`: deletes all runs and sessions of a namespace. */
 import { contentOf, eraseNamespace } from "../../../runs/storage/erase.ts";
-import { describeStore, openStore } from "../../../store/store.ts";
+import { describeStore, openStore } from "../../../store/open.ts";
 import { formatFlags, UsageError } from "../../arguments.ts";
 import type { Command } from "../../commands.ts";
 import { requireStore } from "./store_command.ts";

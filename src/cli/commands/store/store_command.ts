@@ -1,7 +1,8 @@
 /** Maintenance of the store that the settings name: `preamp store check`, `migrate` and `vacuum`. */
 import { errorMessage } from "../../../sdk/errors.ts";
 import { isDamage } from "../../../store/rows.ts";
-import { describeStore, type Maintenance, openMaintenance, type StoreName } from "../../../store/store.ts";
+import { describeStore, openMaintenance, type StoreName } from "../../../store/open.ts";
+import type { Maintenance } from "../../../store/store.ts";
 import { formatFlags, UsageError } from "../../arguments.ts";
 import type { Answer, Command } from "../../commands.ts";
 import { lastingStore, storeFailure } from "../../../settings/settings.ts";
