@@ -77,3 +77,60 @@ browserTest(
     }, server.url);
   },
 );
+
+browserTest(
+  "on a first visit three examples run with one click; later the conversations are listed, and a model is one press away",
+  async (browser) => {
+    const server = await browser.use(startServer(["--no-auth"]));
+    await browser.run(async ({ page, step, look }, url) => {
+      const examples = page.getByRole("list", { name: "Examples" });
+      const earlier = page.getByRole("list", { name: "Earlier conversations" });
+      const conversation = page.getByRole("log", { name: "Conversation" });
+      const questions = page.getByRole("region", { name: "Questions" });
+      const button = (name: string) => page.getByRole("button", { name, exact: true });
+      await page.goto(url);
+      await step("a call that is asked about", async () => {
+        await examples.getByRole("button", { name: "What is 6 × 7?" }).waitFor();
+        await look("first-examples");
+        await examples.getByRole("button", { name: "What is 6 × 7?" }).click();
+        await questions.getByRole("button", { name: "Allow", exact: true }).click();
+        await conversation.getByText("6 × 7 is 42.").waitFor();
+        await conversation.getByText("completed").waitFor();
+      });
+      await step("the conversation is listed, and opened from there", async () => {
+        await button("New conversation").click();
+        await earlier.getByRole("button", { name: "What is 6 × 7?" }).waitFor();
+        await examples.waitFor({ state: "detached" });
+        await look("first-earlier");
+        await earlier.getByRole("button", { name: "What is 6 × 7?" }).click();
+        await conversation.getByText("6 × 7 is 42.").waitFor();
+      });
+      await step("the model is one press away", async () => {
+        await button("New conversation").click();
+        await button("Fold the plan away").click();
+        await button("Use my model").click();
+        await page.getByRole("textbox", { name: "model", exact: true }).and(page.locator(":focus")).waitFor();
+      });
+    }, server.url);
+    for (
+      const [prompt, end] of [["How much water", "Take 12 litres"], ["What is 12", "12 * (3 + 4) is 84"]]
+    ) {
+      const other = await browser.use(startServer(["--no-auth"]));
+      await browser.run(async ({ page, step, look }, { url, prompt, end }) => {
+        await page.goto(url);
+        await step(prompt, async () => {
+          await page.getByRole("list", { name: "Examples" }).getByRole("button", { name: prompt }).click();
+          const conversation = page.getByRole("log", { name: "Conversation" });
+          if (prompt === "What is 12") {
+            const limit = page.getByRole("textbox", { name: "new limit" });
+            await limit.fill("5");
+            await limit.press("Enter");
+          }
+          await conversation.getByText(end).waitFor();
+          await conversation.locator(".run-end").getByText("completed").waitFor();
+          await look(`first-${end.slice(0, 4)}`);
+        });
+      }, { url: other.url, prompt: prompt!, end: end! });
+    }
+  },
+);

@@ -10,6 +10,7 @@ import { Button } from "../ui/button.tsx";
 import { Ago, Copy, Elapsed, Status } from "../ui/facts.tsx";
 import { sizeOf, visible } from "../ui/text.tsx";
 import { dollars, tokens } from "../ui/units.ts";
+import { Empty } from "./empty.tsx";
 import { ThreadItems } from "./items.tsx";
 import { Questions } from "./questions.tsx";
 
@@ -35,17 +36,6 @@ export function Conversation({ state }: { state: AppState }) {
       <Questions state={state} />
       <Composer state={state} />
     </>
-  );
-}
-
-function Empty({ state }: { state: AppState }) {
-  return (
-    <p class="empty">
-      {state.plan.name.value === "demo" && !state.plan.is_changed.value
-        ? "The demo plan costs nothing and needs no key: its model is scripted. It asks before the calculator " +
-          "runs. Press Run, or change the plan first."
-        : "Type a prompt and press Run. The plan decides which model answers, and what its tools may touch."}
-    </p>
   );
 }
 

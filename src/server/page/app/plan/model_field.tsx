@@ -1,5 +1,4 @@
 /** The model of the next run: typed, or chosen by the operator from those that can run on the server. */
-import { useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import type { UsableModel, UsableModels } from "../state/plan_draft.ts";
 import { Button } from "../ui/button.tsx";
@@ -7,14 +6,23 @@ import { visible } from "../ui/text.tsx";
 import { tokens } from "../ui/units.ts";
 
 /** Id of the field. */
-export const MODEL_FIELD = "model";
+const MODEL_FIELD = "model";
+
+/** Shows the field with the focus, and to the operator the models. */
+export function useModel(state: AppState): void {
+  state.pane.value = "plan";
+  state.plan_folded.value = false;
+  state.lists_models.value = state.plan.is_owner.value;
+  requestAnimationFrame(() => document.getElementById(MODEL_FIELD)?.focus());
+}
 
 /** The field, with a list of models below it. */
 export function ModelField({ state }: { state: AppState }) {
   const { plan } = state;
   const is_owner = plan.is_owner.value;
   const usable = plan.usable.value;
-  const [open, setOpen] = useState(false);
+  const open = state.lists_models.value;
+  const setOpen = (shown: boolean) => state.lists_models.value = shown;
   const typed = plan.model.value.trim();
   const chosen = usable?.data.find(({ model }) => model === typed);
   const load = () => is_owner && state.attempt(() => plan.loadModels());

@@ -16,6 +16,7 @@ import { Comparison, type PlanDifference } from "./comparison.ts";
 import { sentenceOf } from "./failures.ts";
 import { lineDiff } from "./line_diff.ts";
 import { type PlanChanges, PlanDraft } from "./plan_draft.ts";
+import type { SessionRow } from "./history.ts";
 import type { RunView } from "./run_view.ts";
 import { RunViews } from "./run_views.ts";
 import type { TextStorage } from "./tab_storage.ts";
@@ -73,6 +74,8 @@ const AWAITING = ["awaiting_approval", "awaiting_limit"] as const;
 const IMAGE_TOKENS = 1_600;
 /** Widest and narrowest share of the window that a pane at the side may have. */
 const WIDTH_BOUNDS = { least: 16, most: 45 };
+/** Sessions that an empty conversation lists. */
+const RECENT = 8;
 /** Most earlier runs of a session that a conversation shows. */
 const MAX_RUNS = 20;
 /** State and actions of the page. */
@@ -111,6 +114,10 @@ export class AppState {
   readonly edited: Signal<RunView | null> = signal(null);
   /** Runs that wait for a person and are not on the screen. */
   readonly waiting_elsewhere: Signal<number> = signal(0);
+  /** The newest sessions, for an empty conversation; null until they are listed. */
+  readonly recent: Signal<readonly SessionRow[] | null> = signal(null);
+  /** Whether the models to choose from are shown. */
+  readonly lists_models: Signal<boolean> = signal(false);
   /** Whether the plan is folded away; until a person says so, once a run has begun. */
   readonly plan_folded: Signal<boolean>;
   /** Shares of the window that the panes at the sides have, in percent. */
@@ -186,8 +193,13 @@ export class AppState {
     this.#place = place; // opened again once there is a key
     await this.attempt(async () => {
       await this.plan.load();
-      if (place !== "") await this.open(place);
+      await (place === "" ? this.#listRecent() : this.open(place));
     });
+  }
+
+  async #listRecent(): Promise<void> {
+    const { data } = await this.client.listSessions({ limit: RECENT });
+    this.recent.value = data as unknown as SessionRow[]; // of GET /v1/sessions
   }
 
   /** Opens a place. */
@@ -284,6 +296,7 @@ export class AppState {
     this.selected_seq.value = null;
     this.#setPlace("");
     this.#release();
+    this.#listRecent().catch(() => {}); // the last list stays
   }
 
   /** Closes what is shown if the run or session that was deleted is part of it. */
@@ -305,6 +318,14 @@ export class AppState {
     if (await this.#start(request, edited)) return;
     if (this.prompt.value === "") this.prompt.value = prompt;
     if (this.attachments.value.length === 0) this.attachments.value = attachments;
+  }
+
+  /** Runs an example, whose plan is the reader's own from then on. */
+  async runExample({ prompt, plan }: { readonly prompt: string; readonly plan: string }): Promise<void> {
+    if (this.is_starting.value) return;
+    await this.attempt(() => this.plan.takeOwn(plan));
+    this.prompt.value = prompt;
+    await this.run();
   }
 
   /**

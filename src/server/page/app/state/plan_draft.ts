@@ -135,6 +135,11 @@ export class PlanDraft {
   /** Whether the text differs from the plan of that name. */
   readonly is_changed: ReadonlySignal<boolean> = computed(() => this.text.value !== this.#loaded.value);
 
+  /** Whether the reader has written nothing: the text is a plan of the server, and no draft is kept. */
+  readonly is_untouched: ReadonlySignal<boolean> = computed(() =>
+    !this.is_changed.value && Object.keys(this.drafts.value).length === 0
+  );
+
   readonly phase: Signal<ReviewPhase> = signal("checking");
   readonly findings: Signal<readonly Finding[]> = signal([]);
   /** Of the last valid text; null before the first one. */
@@ -213,6 +218,13 @@ export class PlanDraft {
     const [base, base_ref] = [this.base.value, this.#base_ref];
     this.#take(plan?.text ?? "", name, wanted);
     if (name === null && wanted === text) [this.base.value, this.#base_ref] = [base, base_ref];
+  }
+
+  /** Takes a text into the editor as the reader's own, on its own model. */
+  async takeOwn(text: string): Promise<void> {
+    this.model.value = "";
+    await this.choose(null);
+    this.edit(text);
   }
 
   /**
