@@ -75,8 +75,25 @@ browserTest(
         await page.getByRole("button", { name: /^Stop/ }).click();
         await conversation.getByText("cancelled").waitFor();
       });
+      await step("opened later, it has the plan of the server and continues", async () => {
+        await page.getByRole("button", { name: "New conversation" }).click();
+        await pane.getByLabel("Plan", { exact: true }).selectOption("plan:demo");
+        await pane.getByLabel("model", { exact: true }).fill("");
+        await pane.getByLabel("workspace").fill("");
+        await page.getByRole("list", { name: "Earlier conversations" }).getByText("Look around").click();
+        await conversation.getByText("cancelled").waitFor();
+        if (!await pane.isVisible()) await page.getByRole("button", { name: "Open the plan" }).click();
+        await pane.getByText("The plan of the server, as this run had it").waitFor();
+        await look("owner-opened", "plan");
+        const prompt = page.getByRole("textbox", { name: "Prompt" });
+        await prompt.fill("And then?");
+        await prompt.press("Enter");
+        await page.getByRole("form", { name: "Allow edit?" }).waitFor();
+        await page.getByRole("button", { name: /^Stop/ }).click();
+        await conversation.locator(".run").nth(1).locator(".run-end").getByText("cancelled").waitFor();
+        await page.getByRole("button", { name: "New conversation" }).click();
+      });
       await step("a changed plan is saved under a name", async () => {
-        await page.getByRole("button", { name: "Open the plan" }).click(); // folded away during a run
         await pane.getByLabel("model", { exact: true }).fill("");
         await pane.getByLabel("workspace").fill("");
         await pane.getByLabel("Plan", { exact: true }).selectOption("own");

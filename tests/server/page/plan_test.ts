@@ -22,6 +22,7 @@ import {
 import { PlanDraft } from "../../../src/server/page/app/state/plan_draft.ts";
 import { tabStorage, type TextStorage } from "../../../src/server/page/app/state/tab_storage.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
+import { temporaryFolder } from "../../support/folder.ts";
 
 const OWN = `session:
   orchestrator: loop-streaming
@@ -132,16 +133,45 @@ Deno.test("PlanDraft takes the plan of a run that is opened, unless it has it al
   const { draft, client } = server;
   await draft.load();
   const demo = await client.start({ prompt: "Hi" });
-  await draft.chooseRun(demo.id, demo.plan_hash);
+  await draft.chooseRun(demo.id, demo.plan_hash, true);
   assertEquals(draft.name.value, "demo");
   draft.edit(`${draft.text.value}# mine\n`);
   const own = await client.start({ prompt: "Hi", plan: OWN });
-  await draft.chooseRun(own.id, own.plan_hash);
+  await draft.chooseRun(own.id, own.plan_hash, true);
   assertEquals([draft.name.value, draft.is_changed.value], [own.id, false]);
   assertEquals(draft.choice(true), { plan: draft.text.value });
   assertEquals(Object.keys(draft.drafts.value), ["demo"]);
   assertEquals(planLabel(draft.name.value), `of ${own.id.slice(0, 10)}…`);
   assertEquals(await reviewed(draft), "valid");
+});
+
+Deno.test("PlanDraft keeps the plan of the server that an opened conversation has, and checks a change of it", async () => {
+  await using folder = await temporaryFolder();
+  const rights = `${OWN}tools: [{ module: tool-bash, permissions: { run: [bash] } }]\n`;
+  await Deno.writeTextFile(`${folder.path}/free.yaml`, rights);
+  await using server = open(memory(), new URL(`file://${folder.path}/`));
+  const { draft, client } = server;
+  await draft.load();
+  const run = await client.start({ prompt: "Hi", plan_ref: "free" });
+  await draft.chooseRun(run.id, run.plan_hash, true);
+  const { value: text } = draft.text;
+  assertEquals([draft.name.value, await reviewed(draft), draft.findings.value], [run.id, "valid", []]);
+  assertEquals([draft.is_kept.value, draft.choice(true)], [true, {}]);
+  draft.edit(`${text}# mine\n`);
+  assertEquals([await reviewed(draft), draft.choice(true).plan], ["invalid", `${text}# mine\n`]);
+  draft.edit(text);
+  await draft.leaveRun();
+  assertEquals([draft.name.value, draft.choice(false)], ["free", { plan_ref: "free" }]);
+  await draft.chooseRun(run.id, run.plan_hash, true);
+  assertEquals(draft.choice(true), { plan_ref: "free" }, "it has the plan by its name");
+  await draft.choose(null);
+  draft.edit(OWN);
+  await draft.chooseRun(run.id, run.plan_hash, false);
+  assertEquals(
+    [await reviewed(draft), draft.choice(true).plan],
+    ["invalid", text],
+    "not the session's last one",
+  );
 });
 
 Deno.test("PlanDraft explains the plan on the chosen model, and says why a model is refused", async () => {

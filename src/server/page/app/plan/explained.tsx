@@ -11,7 +11,13 @@ export function Explained({ plan }: { plan: PlanDraft }) {
       {explanation && plan.phase.value === "invalid" && (
         <p class="waiting">! Of the last text that was valid.</p>
       )}
-      {explanation ? <Facts explanation={explanation} /> : <p class="muted">Known once the plan is valid.</p>}
+      {explanation ? <Facts explanation={explanation} /> : (
+        <p class="muted">
+          {plan.is_kept.value
+            ? "The plan of a run is not explained again: choose a plan by its name."
+            : "Known once the plan is valid."}
+        </p>
+      )}
     </section>
   );
 }

@@ -123,6 +123,9 @@ function verdictOf(
     return ["✗", "failed", `${errors} ${errors === 1 ? "error" : "errors"}: this plan would be refused`];
   }
   if (explanation) return ["✓", "done", visible(planSentence(explanation))];
+  if (plan.is_kept.value) {
+    return ["✓", "done", "The plan of the server, as this run had it. A changed text has a caller's rights."];
+  }
   return phase === "valid" && plan.text.value.trim() === ""
     ? ["○", "muted", "No plan: a run uses the one of its conversation, or else the server's own."]
     : ["…", "muted", "checking"];

@@ -44,7 +44,7 @@ export interface WhatIf {
   readonly view: RunView;
   readonly seq: number;
   /** What the editor had before. */
-  readonly before: { readonly name: string | null; readonly is_draft: boolean };
+  readonly before: { readonly name: string | null; readonly is_draft: boolean; readonly is_kept: boolean };
 }
 
 /** Pane that a narrow screen shows. */
@@ -296,6 +296,7 @@ export class AppState {
     this.selected_seq.value = null;
     this.#setPlace("");
     this.#release();
+    this.plan.leaveRun().catch((error) => this.#fail(error));
     this.#listRecent().catch(() => {}); // the last list stays
   }
 
@@ -448,7 +449,9 @@ export class AppState {
     this.select(views.find((view) => view.id === id)!);
     this.#release();
     for (const view of views) this.#load(view);
-    if (this.what_if.value === null) await this.plan.chooseRun(id, run.plan_hash);
+    if (this.what_if.value === null) {
+      await this.plan.chooseRun(id, run.plan_hash, run.plan_hash === runs.at(-1)!.plan_hash);
+    }
   }
 
   /** Opens the conversation of a session. */
@@ -486,11 +489,15 @@ export class AppState {
   /** Takes the plan of a run into the editor, so that the run can be started from an entry with another. */
   async beginWhatIf(view: RunView, seq: number, draft?: string): Promise<void> {
     const { plan } = this;
-    const before = this.what_if.value?.before ?? { name: plan.name.value, is_draft: plan.is_changed.value };
+    const before = this.what_if.value?.before ?? {
+      name: plan.name.value,
+      is_draft: plan.is_changed.value,
+      is_kept: plan.is_kept.value,
+    };
     await this.attempt(async () => {
       if (!this.conversation.value.includes(view)) await this.openRun(view.id);
       const check = this.#begin();
-      await plan.choose(view.id);
+      await plan.choose(view.id, false, true);
       check();
       if (draft !== undefined) plan.edit(draft);
       this.what_if.value = { view, seq, before };
@@ -522,9 +529,9 @@ export class AppState {
 
   /** Puts back the plan that the editor had. */
   async cancelWhatIf(): Promise<void> {
-    const { name, is_draft } = this.what_if.value!.before;
+    const { name, is_draft, is_kept } = this.what_if.value!.before;
     this.what_if.value = null;
-    await this.attempt(() => this.plan.choose(name, is_draft));
+    await this.attempt(() => this.plan.choose(name, is_draft, is_kept));
   }
 
   /** Chooses the colours until the tab is closed. */

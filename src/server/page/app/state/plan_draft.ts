@@ -115,6 +115,8 @@ export class PlanDraft {
   #listing: Promise<void> | null = null;
   /** Name of the plan of the server that `base` is; null for another text. */
   #base_ref: string | null = null;
+  /** Whether `base` is a plan of the server that a caller may not send, so not have compared either. */
+  #base_is_hidden = false;
 
   readonly plans: Signal<readonly NamedPlan[]> = signal([]);
   /** Whether the key is that of the person who has started the server, who chooses and saves plans. */
@@ -138,6 +140,14 @@ export class PlanDraft {
   /** Whether the reader has written nothing: the text is a plan of the server, and no draft is kept. */
   readonly is_untouched: ReadonlySignal<boolean> = computed(() =>
     !this.is_changed.value && Object.keys(this.drafts.value).length === 0
+  );
+
+  /** Hash of the operator's plan that the open conversation keeps; null for another plan in the editor. */
+  readonly #kept: Signal<string | null> = signal(null);
+  /** Whether a run or conversation goes further with its plan of the server, which is then not sent. */
+  readonly is_kept: ReadonlySignal<boolean> = computed(() =>
+    this.#kept.value !== null && !this.is_changed.value &&
+    (this.is_owner.value || this.model.value.trim() === "")
   );
 
   readonly phase: Signal<ReviewPhase> = signal("checking");
@@ -182,13 +192,13 @@ export class PlanDraft {
     if (this.text.value === text) this.#take(text, name, text);
   }
 
-  async #read(name: string): Promise<{ name: string; text: string } | null> {
+  async #read(name: string): Promise<ReadPlan | null> {
     const is_named = this.plans.value.some((plan) => plan.name === name);
     try {
       const plan = name.startsWith(RUN)
         ? { ...await this.#client.getRunPlan(name), name }
         : await this.#client.getPlan(is_named ? name : "default"); // the demo plan is not in the list
-      return plan as unknown as { name: string; text: string }; // of GET /v1/plans/{name}
+      return plan as unknown as ReadPlan; // of GET /v1/plans/{name}, or of GET /v1/runs/{id}/plan
     } catch (error) {
       if (error instanceof PreampApiError && error.status === 404) return null;
       throw error;
@@ -197,9 +207,10 @@ export class PlanDraft {
 
   /**
    * Takes another plan into the editor: null for the user's own. A changed text is kept as a draft before;
-   * `draft` brings back the one of that plan. Does nothing when another plan was chosen since.
+   * `draft` brings back the one of that plan; `keeps` says that the run of that id, or its conversation, goes
+   * further. Does nothing when another plan was chosen since.
    */
-  async choose(name: string | null, draft = false): Promise<void> {
+  async choose(name: string | null, draft = false, keeps = false): Promise<void> {
     const choice = ++this.#choice;
     const plan = name === null ? null : await this.#read(name);
     if (choice !== this.#choice) return;
@@ -215,9 +226,14 @@ export class PlanDraft {
       ...(is_left ? { [this.name.value ?? ""]: text } : {}),
     };
     this.#storage.setItem(DRAFTS, JSON.stringify(this.drafts.value));
-    const [base, base_ref] = [this.base.value, this.#base_ref];
+    const [base, base_ref, is_hidden] = [this.base.value, this.#base_ref, this.#base_is_hidden];
     this.#take(plan?.text ?? "", name, wanted);
-    if (name === null && wanted === text) [this.base.value, this.#base_ref] = [base, base_ref];
+    this.#kept.value = keeps && plan?.origin === "operator" ? plan.plan_hash ?? null : null;
+    if (name === null && wanted === text) {
+      this.base.value = base;
+      this.#base_ref = base_ref;
+      this.#base_is_hidden = is_hidden;
+    }
   }
 
   /** Takes a text into the editor as the reader's own, on its own model. */
@@ -229,14 +245,25 @@ export class PlanDraft {
 
   /**
    * Takes the plan of a run that was opened, so that its conversation continues with it; does nothing when
-   * the editor has that plan already.
+   * the editor has that plan already. `keeps` says that it is the plan of the conversation.
    */
-  async chooseRun(id: string, plan_hash: unknown): Promise<void> {
+  async chooseRun(id: string, plan_hash: unknown, keeps: boolean): Promise<void> {
     const choice = ++this.#choice;
     const { value: text } = this.text;
     const check = text.trim() === "" ? {} : await this.#client.plans("check", this.#input);
     if (choice !== this.#choice || this.text.value !== text) return;
-    if (check.plan_hash !== plan_hash) await this.choose(id);
+    const is_of_run = !this.is_changed.value && this.name.value?.startsWith(RUN) === true;
+    if (check.plan_hash !== plan_hash || is_of_run) await this.choose(id, false, keeps);
+  }
+
+  /** Notes that another conversation begins: a plan of the server is then used by its name, if it has one. */
+  async leaveRun(): Promise<void> {
+    const { value: plan_hash } = this.#kept;
+    if (plan_hash === null) return;
+    this.#kept.value = null;
+    const same = this.plans.value.find((plan) => plan.plan_hash === plan_hash);
+    if (same && !this.is_changed.value) await this.choose(same.name);
+    else this.#reviewSoon();
   }
 
   #take(loaded: string, name: string | null, text: string): void {
@@ -245,6 +272,8 @@ export class PlanDraft {
       this.base.value = loaded;
       this.name.value = name;
       this.#base_ref = this.#plan_ref;
+      this.#base_is_hidden = false;
+      this.#kept.value = null;
       this.findings.value = [];
       this.explanation.value = null;
       this.changes.value = null;
@@ -285,6 +314,7 @@ export class PlanDraft {
   /** Notes that the text has been run: later changes are compared with it. */
   ran(text: string): void {
     this.base.value = text;
+    this.#base_is_hidden = this.is_kept.value && this.explanation.value === null;
     this.#base_ref = this.is_changed.value ? null : this.#plan_ref;
     this.#reviewSoon();
   }
@@ -296,6 +326,7 @@ export class PlanDraft {
    */
   choice(in_session: boolean): PlanChoice {
     const { plan, ...input } = this.#input;
+    if (in_session && this.is_kept.value) return input;
     const is_demo = !this.is_changed.value && this.#plan_ref === null &&
       this.name.value?.startsWith(RUN) === false;
     const is_default = plan?.trim() === "" || is_demo && !in_session;
@@ -342,19 +373,24 @@ export class PlanDraft {
     const from = named(base, this.#base_ref);
     const to = named(text, this.is_changed.value ? null : this.#plan_ref);
     const input = this.#input;
-    if (input.plan?.trim() === "") {
-      return batch(() => {
+    const accept = () =>
+      batch(() => {
         this.phase.value = "valid";
         this.findings.value = [];
         this.explanation.value = null;
         this.changes.value = null;
       });
-    }
+    if (input.plan?.trim() === "") return accept();
+    const acceptKept = () => { // the text would be refused, and is not sent
+      this.#base_is_hidden = true;
+      accept();
+    };
     try {
       const { ok, errors, warnings } = await this.#client.plans("check", input) as unknown as Check;
       if (!isCurrent()) return;
+      if (!ok && this.is_kept.value) return acceptKept();
       if (!ok) return this.#refused([...this.#found("error", errors), ...this.#found("warning", warnings)]);
-      const compares = base !== text && base.trim() !== "";
+      const compares = base !== text && base.trim() !== "" && !this.#base_is_hidden;
       const [explanation, changes] = await Promise.all([
         this.#client.plans("explain", input),
         compares ? this.#client.plans("diff", { from, to }).catch(() => null) : null, // the base may be invalid
@@ -368,8 +404,10 @@ export class PlanDraft {
       });
     } catch (error) {
       if (!isCurrent()) return;
-      if (error instanceof PreampApiError && error.status < 500 && error.status !== 401) this.#fail(error);
-      else {
+      if (error instanceof PreampApiError && error.status < 500 && error.status !== 401) {
+        if (this.is_kept.value) acceptKept();
+        else this.#fail(error);
+      } else {
         this.#reviewSoon(RETRY_MS);
         this.phase.value = "unreachable";
       }
@@ -399,6 +437,15 @@ export class PlanDraft {
       this.changes.value = null;
     });
   }
+}
+
+/** A plan of the server, or of a run. */
+interface ReadPlan {
+  readonly name: string;
+  readonly text: string;
+  readonly plan_hash?: string;
+  /** Of a run's: whose rights the plan had. */
+  readonly origin?: "operator" | "caller";
 }
 
 /** The answer of `POST /v1/plans/check`. */
