@@ -109,7 +109,8 @@ browserTest("history, palette and keys without a mouse", async (browser) => {
       await remove.waitFor({ state: "detached" });
     });
     await step("what waits is opened, with its question", async () => {
-      await tabTo(page.getByRole("button", { name: "What is 2 × 3?" }).first(), "Shift+Tab");
+      const waits = dialog("History").getByRole("button", { name: "What is 2 × 3?" }).first();
+      await tabTo(waits, "Shift+Tab");
       await page.keyboard.press("Enter");
       await page.getByRole("form").filter({ hasText: "expires in" }).waitFor();
     });
