@@ -91,6 +91,7 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
       const message = "The log of this session can no longer be written";
       await hooks.emit("user:notification", { message, level: "warning", source: `hook:${module.id}` });
     }
+    if (event === "session:cleanup") await queue.flush().catch(() => {}); // it comes after the cleanups
     return null;
   }, { priority: 100, name: module.id, fail_closed: false }); // also on gates: a failed log must not deny a call
   return () => queue.flush();

@@ -148,6 +148,13 @@ Deno.test("hooks-logging writes lines in order and completes before the session 
     );
   }));
 
+Deno.test("hooks-logging has written the last event, which comes after its cleanup, when it is heard", () =>
+  withLog({}, async ({ emit, close, path }) => {
+    await close();
+    await emit("session:cleanup", { ran: 1, failed: [] });
+    assertEquals(parse(await Deno.readTextFile(path)).map(({ event }) => event), ["session:cleanup"]);
+  }));
+
 for (const max_files of [2, 3, 5]) {
   Deno.test(`hooks-logging rotates: ${max_files} files below max_bytes have the newest lines in order`, () =>
     withLog({ max_bytes: 65_536, max_files }, async ({ emit, close, path }) => {
