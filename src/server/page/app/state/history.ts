@@ -61,7 +61,10 @@ class List<Item extends { readonly id: string }> {
   async load(more: boolean): Promise<void> {
     const round = ++this.#round;
     const words = this.query.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
-    const has = (item: Item) => words.every((word) => this.#textOf(item).toLowerCase().includes(word));
+    const has = (item: Item) => {
+      const [text, id] = [this.#textOf(item).toLowerCase(), item.id.toLowerCase()];
+      return words.every((word) => text.includes(word) || id.startsWith(word)); // ids are random letters
+    };
     let cursor = more ? this.#cursor.value : null;
     let found: Item[] = [];
     for (let pages = 1;; pages++) {
@@ -97,11 +100,11 @@ export class History {
     this.runs = new List(
       (query) =>
         client.listRuns({ ...query, status: this.status.value === "" ? undefined : this.status.value }),
-      (run) => `${titleOf(run)} ${run.id}`,
+      titleOf,
     );
     this.sessions = new List(
       async (query) => await client.listSessions(query) as Page<SessionRow>,
-      (session) => `${nameOf(session)} ${session.id}`,
+      nameOf,
     );
   }
 
