@@ -562,6 +562,7 @@ Deno.test("checkInput may return any list in any thenable; another value fails t
   };
   const thenable = (found: unknown) => ({ then: (done: (found: unknown) => void) => done(found) });
   assertEquals(await resultOf(() => thenable([])), []);
+  assertEquals(await resultOf(() => Promise.resolve(new Set())), []);
   assertEquals(await resultOf(() => thenable(["a", "b"])), ["Invalid arguments for tool 'checked': a; b"]);
   assertEquals(await resultOf(() => Promise.resolve(new Set(["a"]))), [
     "Invalid arguments for tool 'checked': a",

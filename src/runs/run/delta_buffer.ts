@@ -1,9 +1,8 @@
 /**
  * Buffers the deltas of streamed content on their way into the log: those of answers, and what a running
- * tool writes. Deltas of a block, or of a stream of a tool, are joined in three
- * cases: to redact a secret that is split over several, to bound the number of entries of a run with very
- * many deltas, and to bound the memory of deltas that arrive faster than they are stored. The joined text
- * stays the same.
+ * tool writes. Deltas of a block, or of a stream of a tool, are joined in three cases: to redact a secret
+ * that is split over several, to bound the number of entries of a run with very many deltas, and to bound the
+ * memory of deltas that arrive faster than they are stored. The joined text stays the same.
  */
 import { type DraftEntry, draftEntry } from "../../kernel/host.ts";
 import { eventsWith } from "../../sdk/event_table.ts";

@@ -86,8 +86,10 @@ export async function inputProblems(
   const schema = inputSchemaOf(tool);
   if (valid_inputs.get(input) === schema || tool.checkInput && isTrivial(schema)) return [];
   const read = readToolInput(schema, input); // as the tool gets it
-  const problems = await (tool.checkInput?.(read) ??
-    schemaProblems(schema, read, "input", "the tool's input_schema"));
+  const found = tool.checkInput
+    ? tool.checkInput(read)
+    : schemaProblems(schema, read, "input", "the tool's input_schema");
+  const problems = [...await found];
   if (problems.length === 0 && Object.isFrozen(input)) valid_inputs.set(input, schema);
   return problems;
 }
@@ -106,7 +108,7 @@ export async function refusalOfInput(
   try {
     const problems = await inputProblems(tool, input);
     if (problems.length === 0) return null;
-    const msg = `Invalid arguments for tool '${tool.name}': ${[...problems].join("; ")}`;
+    const msg = `Invalid arguments for tool '${tool.name}': ${problems.join("; ")}`;
     return { type: "tool_input_invalid", msg };
   } catch (error) { // a sandboxed tool checks itself, and may hang, be gone, or return no list
     const msg = `Cannot check the arguments of tool '${tool.name}': ${errorMessage(error)}`;

@@ -7,17 +7,19 @@ import { hasCode } from "../../sdk/errors.ts";
 import type { Fence } from "../store.ts";
 import { type Appended, NOW } from "./changes.ts";
 import type { Row, Value } from "./database.ts";
-import { IS_FREE } from "./owner_locks.ts";
+import { IS_EXPIRED, IS_FREE } from "./owner_locks.ts";
 
 /** Maximum calls of one statement. */
 const MAX_CALLS = 64;
 
-const ACQUIRE = `INSERT INTO preamp.leases AS held (name, owner, token, until_ms)
+/** Returns the statement that acquires leases which are new, own, or free by a condition on the row `held`. */
+const acquireIf = (is_free: string) =>
+  `INSERT INTO preamp.leases AS held (name, owner, token, until_ms)
   SELECT name, owner, nextval('preamp.lease_tokens'), ${NOW} + ttl_ms
   FROM unnest($2::text[], $3::text[], $4::float8[]) AS row(name, owner, ttl_ms) ORDER BY name
   ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until_ms = excluded.until_ms,
     token = CASE WHEN held.owner = excluded.owner THEN held.token ELSE excluded.token END
-  WHERE held.owner = excluded.owner OR ${IS_FREE}
+  WHERE held.owner = excluded.owner OR ${is_free}
   RETURNING name, token`;
 
 /** Locks in one order: statements that lock rows in the same order never wait for each other in a circle. */
@@ -127,6 +129,8 @@ interface AppendCall {
 /** The batches of one store. */
 export class Batches {
   readonly acquire: Batch<LeaseCall>;
+  /** Acquires no lease of an owner that has died before it expires. */
+  readonly acquireExpired: Batch<LeaseCall>;
   readonly renew: Batch<LeaseCall>;
   readonly release: Batch<LeaseCall>;
   readonly append: Batch<AppendCall>;
@@ -141,7 +145,8 @@ export class Batches {
           calls.map(({ ttl_ms }) => ttl_ms),
         ])
       );
-    this.acquire = ofLeases(ACQUIRE);
+    this.acquire = ofLeases(acquireIf(IS_FREE));
+    this.acquireExpired = ofLeases(acquireIf(IS_EXPIRED));
     this.renew = ofLeases(RENEW);
     this.release = ofLeases(RELEASE);
     this.append = new Batch((calls) => {

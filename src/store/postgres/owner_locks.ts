@@ -33,8 +33,11 @@ const isLocked = (owner: string) =>
 
 const SEEN = `SELECT ${isLocked("$2")} AS seen WHERE $1::float8 IS NOT DISTINCT FROM $1`;
 
+/** SQL: whether a lease has expired. */
+export const IS_EXPIRED = `held.until_ms <= ${NOW}`;
+
 /** SQL: whether a lease may be taken from its owner. It has expired, or is late and the owner has died. */
-export const IS_FREE = `(held.until_ms <= ${NOW} OR held.until_ms < ${NOW} + ${LATE_MS} AND EXISTS (
+export const IS_FREE = `(${IS_EXPIRED} OR held.until_ms < ${NOW} + ${LATE_MS} AND EXISTS (
     SELECT 1 FROM preamp.leases AS lock WHERE lock.name = 'owner/' || held.owner AND lock.until_ms > ${NOW}
   ) AND NOT ${isLocked("held.owner")})`;
 

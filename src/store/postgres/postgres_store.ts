@@ -201,9 +201,10 @@ class PostgresStore implements Store {
     return pageOf(rows as StoredRow[], limit);
   }
 
-  async acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
+  async acquire(lease: string, owner: string, ttl_ms: number, wait = true): Promise<number | null> {
     this.#owners.hold(owner);
-    const row = await this.#batches.acquire.call({ name: lease, owner, ttl_ms });
+    const { acquire, acquireExpired } = this.#batches;
+    const row = await (wait ? acquire : acquireExpired).call({ name: lease, owner, ttl_ms });
     return row && Number(row.token);
   }
 

@@ -64,6 +64,7 @@ Deno.test({
       child.kill("SIGKILL");
       await child.status;
       await until(async () => (await one.free!(["lease"])).length > 0 ? true : null); // its connection ends
+      assertEquals(await one.acquire("lease", "one", IN_TIME_MS, false), null); // it waits for the expiry
       const tokens = await Promise.all([
         one.acquire("lease", "one", IN_TIME_MS),
         two.acquire("lease", "two", IN_TIME_MS),
