@@ -244,10 +244,9 @@ export class PlanBuilder {
     if (/\.[cm]?[jt]sx?$/.test(source)) return this.#options.pathOf(source);
     for (const { folder: { root } } of [...this.#loader.namespaces.values()].flat()) {
       if (!source.startsWith(root.url)) continue;
-      const path = `${decodeURIComponent(source.slice(root.url.length)).replace(/\/$/, "")}/mod.ts`;
-      const is_ours = (await this.#loader.files.list({ root, path: path.replace(/\/mod\.ts$/, "") }))
-        ?.includes("mod.ts");
-      return is_ours ? this.#options.pathOf(urlOf({ root, path })) : null;
+      const folder = decodeURIComponent(source.slice(root.url.length)).replace(/\/$/, "");
+      if (!(await this.#loader.files.list({ root, path: folder }))?.includes("mod.ts")) return null;
+      return this.#options.pathOf(urlOf({ root, path: folder === "" ? "mod.ts" : `${folder}/mod.ts` }));
     }
     return null;
   }

@@ -284,6 +284,14 @@ Deno.test("importBundle() takes local modules of this program, and no others", a
   assertEquals(imported.modules.left_out, ["tool-b"]);
 });
 
+Deno.test("importBundle() takes the module in the folder of the bundle itself", async () => {
+  const imported = await importTexts({
+    "bundle.yaml": bundle("root", "tools: [{ module: tool-a, source: ./ }]\n"),
+    "mod.ts": "export default {};",
+  }, { path: "bundle.yaml" });
+  assertEquals(imported.plan.tools, [{ module: "tool-a", source: "mod.ts" }]);
+});
+
 Deno.test("importBundle() keeps denied commands, and reports keys without a counterpart", async () => {
   const imported = await importTexts({
     "bundle.yaml": bundle(
