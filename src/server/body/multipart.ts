@@ -56,7 +56,7 @@ export function readPairs(text: string): JsonObject {
 }
 
 function addField(fields: JsonObject, name: string, text: string, has_json: boolean): void {
-  if (Object.hasOwn(fields, name) || name in fields) throw invalidField(name);
+  if (name in fields) throw invalidField(name); // also names that every object has
   const is_json = has_json || JSON_FIELDS.has(name);
   fields[name] = is_json
     ? parsePlainJson(text, DOCUMENT_LIMITS) ?? readJsonData(text, `field ${JSON.stringify(name)}`)

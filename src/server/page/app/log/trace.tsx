@@ -1,5 +1,5 @@
 /** The trace: a row for each model call, tool and wait, with a bar over the time of the run. */
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { hasEnded } from "preamp/client";
 import type { RunView } from "../state/run_view.ts";
 import { Button } from "../ui/button.tsx";
@@ -18,10 +18,10 @@ export function Trace({ view, onCall, onEntry }: {
   onEntry: (seq: number) => void;
 }) {
   const [shown, setShown] = useState(SHOWN);
-  void view.count.value; // drawn again as the log grows
+  const { value: count } = view.count; // drawn again as the log grows
+  const spans = useMemo(() => spansOf(view.transcript), [view, count]); // not with each tick of the clock
   const { started, ended } = view.transcript;
   if (started === null) return <p class="empty">…</p>;
-  const spans = spansOf(view.transcript);
   const from = Date.parse(started);
   const active = !hasEnded(view.status.value);
   const until = ended === null ? active ? Math.max(now.value, from) : from : Date.parse(ended);

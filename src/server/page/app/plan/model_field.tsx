@@ -1,5 +1,6 @@
 /** The model of the next run: typed, or chosen by the operator from those that can run on the server. */
 import type { AppState } from "../state/app_state.ts";
+import { wordsOf } from "../state/palette.ts";
 import type { UsableModel, UsableModels } from "../state/plan_draft.ts";
 import { Button } from "../ui/button.tsx";
 import { visible } from "../ui/text.tsx";
@@ -86,7 +87,7 @@ function Models({ usable, typed, chosen, choose }: {
   choose: (model: string) => void;
 }) {
   if (usable === null) return <p class="muted" role="status">looking for models …</p>;
-  const words = typed.toLowerCase().split(/\s+/);
+  const words = wordsOf(typed);
   const fitting = usable.data.filter(({ model, display_name }) =>
     words.every((word) => `${model} ${display_name}`.toLowerCase().includes(word))
   );

@@ -168,7 +168,7 @@ function FindingText({ finding: { level, line, path, message, hint } }: { findin
 function SavePlan({ state }: { state: AppState }) {
   const { plan } = state;
   const [name, setName] = useState<string | null>(null);
-  const current = plan.plans.value.some((listed) => listed.name === plan.name.value) ? plan.name.value : null;
+  const current = plan.plan_ref;
   if (name === null) {
     return (
       <div class="row">

@@ -16,7 +16,7 @@ import { Comparison, type PlanDifference } from "./comparison.ts";
 import { sentenceOf } from "./failures.ts";
 import { lineDiff } from "./line_diff.ts";
 import { type PlanChanges, PlanDraft } from "./plan_draft.ts";
-import type { SessionRow } from "./history.ts";
+import { type SessionRow, waitingRuns } from "./history.ts";
 import type { RunView } from "./run_view.ts";
 import { RunViews } from "./run_views.ts";
 import type { TextStorage } from "./tab_storage.ts";
@@ -68,8 +68,6 @@ const PLAN_FOLDED = "preamp.plan_folded";
 const WIDTHS = "preamp.widths";
 /** What a run is asked to do that goes beyond a limit of the run before. */
 const GO_FURTHER = "Continue.";
-/** Statuses of runs that wait for a person. */
-const AWAITING = ["awaiting_approval", "awaiting_limit"] as const;
 /** Tokens of a picture whose size is not known. */
 const IMAGE_TOKENS = 1_600;
 /** Widest and narrowest share of the window that a pane at the side may have. */
@@ -250,8 +248,7 @@ export class AppState {
 
   /** What the next run sends: prompt, plan, and the session of the conversation if there is one. */
   get request(): RunRequest {
-    const last = this.conversation.value.at(-1);
-    const session_id = last?.run.value?.session_id ?? last?.thread.value?.session_id;
+    const session_id = this.conversation.value.at(-1)?.session_id;
     const plan = this.plan.choice(session_id !== undefined);
     // a person is here, who can raise a limit; what the plan says about it stays
     const limits = /\bon_limit["']?\s*:/.test(this.plan.text.value) ? {} : { limits: { on_limit: "pause" } };
@@ -342,7 +339,7 @@ export class AppState {
     this.is_starting.value = true;
     this.announcement.value = "Running";
     await this.attempt(async () => {
-      const session_id = replaced?.run.value?.session_id ?? replaced?.thread.value?.session_id;
+      const session_id = replaced?.session_id;
       const forked = session_id && await this.client.forkSession(session_id, { before_run: replaced!.id });
       await this.#runs.follow({ ...body, ...(forked ? { session_id: String(forked.id) } : {}) }, (view) => {
         has_started = true;
@@ -413,12 +410,10 @@ export class AppState {
   /** Counts the runs that wait for a person elsewhere; without an answer the last count stays. */
   async countWaiting(): Promise<void> {
     if (this.needs_key.value || !this.connected.value) return;
-    const pages = await Promise.all(AWAITING.map((status) => this.client.listRuns({ status, limit: 20 })))
-      .catch(() => null);
-    if (pages === null) return;
+    const waiting = await waitingRuns(this.client, 20).catch(() => null);
+    if (waiting === null) return;
     const shown = new Set(this.shown.value.map(({ id }) => id));
-    this.waiting_elsewhere.value =
-      pages.flatMap(({ data }) => data).filter(({ id }) => !shown.has(id)).length;
+    this.waiting_elsewhere.value = waiting.filter(({ id }) => !shown.has(id)).length;
   }
 
   /** Shows a run's log. */

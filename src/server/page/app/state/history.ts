@@ -1,6 +1,7 @@
 /** The runs and sessions of the server, in pages: what waits for a person first. */
 import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import type { Data, Page, PreampClient, Run } from "preamp/client";
+import { wordsOf } from "./palette.ts";
 
 /** A session as the list shows it. */
 export interface SessionRow extends Data {
@@ -23,7 +24,13 @@ const PAGE = 25;
 const SEARCH_PAGE = 100;
 /** Pages that a search reads until it has a page of rows. */
 const SEARCH_PAGES = 10;
-const WAITING = ["awaiting_approval", "awaiting_limit"];
+const WAITING = ["awaiting_approval", "awaiting_limit"] as const;
+
+/** Resolves to the newest runs that wait for a person, at most `limit` of each status. */
+export async function waitingRuns(client: PreampClient, limit: number): Promise<Run[]> {
+  const pages = await Promise.all(WAITING.map((status) => client.listRuns({ status, limit })));
+  return pages.flatMap(({ data }) => data);
+}
 
 /** One list that grows by pages. */
 class List<Item extends { readonly id: string }> {
@@ -60,7 +67,7 @@ class List<Item extends { readonly id: string }> {
    */
   async load(more: boolean): Promise<void> {
     const round = ++this.#round;
-    const words = this.query.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
+    const words = wordsOf(this.query.value);
     const has = (item: Item) => {
       const [text, id] = [this.#textOf(item).toLowerCase(), item.id.toLowerCase()];
       return words.every((word) => text.includes(word) || id.startsWith(word)); // ids are random letters
@@ -110,12 +117,12 @@ export class History {
 
   /** Loads the first page of everything. */
   async load(): Promise<void> {
-    const pages = await Promise.all([
-      ...WAITING.map((status) => this.#client.listRuns({ status, limit: PAGE })),
+    const [waiting] = await Promise.all([
+      waitingRuns(this.#client, PAGE),
       this.runs.load(false),
       this.sessions.load(false),
     ]);
-    this.waiting.value = pages.flatMap((page) => page?.data ?? []);
+    this.waiting.value = waiting;
   }
 
   /** Loads the runs with a status only. */

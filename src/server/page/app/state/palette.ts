@@ -9,9 +9,14 @@ export interface Command {
   readonly run: () => unknown;
 }
 
+/** Returns the words of a query, in small letters. */
+export function wordsOf(query: string): string[] {
+  return query.toLowerCase().split(/\s+/).filter((word) => word !== "");
+}
+
 /** Returns the commands that have each word of a query, the best first, at most `limit`. */
 export function findCommands(commands: readonly Command[], query: string, limit = 12): Command[] {
-  const words = query.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const words = wordsOf(query);
   return commands
     .map((command) => ({ command, score: scoreOf(command, words) }))
     .filter(({ score }) => score > 0)

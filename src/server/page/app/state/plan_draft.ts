@@ -271,7 +271,7 @@ export class PlanDraft {
       this.#loaded.value = loaded;
       this.base.value = loaded;
       this.name.value = name;
-      this.#base_ref = this.#plan_ref;
+      this.#base_ref = this.plan_ref;
       this.#base_is_hidden = false;
       this.#kept.value = null;
       this.findings.value = [];
@@ -315,7 +315,7 @@ export class PlanDraft {
   ran(text: string): void {
     this.base.value = text;
     this.#base_is_hidden = this.is_kept.value && this.explanation.value === null;
-    this.#base_ref = this.is_changed.value ? null : this.#plan_ref;
+    this.#base_ref = this.#text_ref;
     this.#reviewSoon();
   }
 
@@ -327,7 +327,7 @@ export class PlanDraft {
   choice(in_session: boolean): PlanChoice {
     const { plan, ...input } = this.#input;
     if (in_session && this.is_kept.value) return input;
-    const is_demo = !this.is_changed.value && this.#plan_ref === null &&
+    const is_demo = !this.is_changed.value && this.plan_ref === null &&
       this.name.value?.startsWith(RUN) === false;
     const is_default = plan?.trim() === "" || is_demo && !in_session;
     return plan === undefined || is_default ? input : { plan, ...input };
@@ -341,12 +341,19 @@ export class PlanDraft {
       ...(model === "" ? {} : { model }),
       ...(is_owner && folder !== "" ? { workspace: folder } : {}),
     };
-    const by_name = !this.is_changed.value && this.#plan_ref !== null && (model === "" || is_owner);
-    return by_name ? { plan_ref: this.#plan_ref!, ...chosen } : { plan: this.text.value, ...chosen };
+    const plan_ref = this.#text_ref;
+    return plan_ref !== null && (model === "" || is_owner)
+      ? { plan_ref, ...chosen }
+      : { plan: this.text.value, ...chosen };
+  }
+
+  /** Name under which the server knows the text as it is; null for a changed one. */
+  get #text_ref(): string | null {
+    return this.is_changed.value ? null : this.plan_ref;
   }
 
   /** Name under which the server knows the loaded plan; null for the demo, a run's and the user's. */
-  get #plan_ref(): string | null {
+  get plan_ref(): string | null {
     const { value: name } = this.name;
     return this.plans.value.some((plan) => plan.name === name) ? name : null;
   }
@@ -371,7 +378,7 @@ export class PlanDraft {
     // a plan of the server may say what only its operator may: it is compared by its name
     const named = (plan: string, ref: string | null) => ref === null ? plan : { plan_ref: ref };
     const from = named(base, this.#base_ref);
-    const to = named(text, this.is_changed.value ? null : this.#plan_ref);
+    const to = named(text, this.#text_ref);
     const input = this.#input;
     const accept = () =>
       batch(() => {

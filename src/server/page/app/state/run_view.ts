@@ -49,6 +49,11 @@ export class RunView {
     this.id = id;
   }
 
+  /** Id of its session; undefined while it is unknown. */
+  get session_id(): string | undefined {
+    return this.run.value?.session_id ?? this.thread.value?.session_id;
+  }
+
   /** The conversation of the run's own session; null before its first entry. */
   get thread(): ReadonlySignal<Thread | null> {
     return this.#thread;
