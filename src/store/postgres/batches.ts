@@ -12,7 +12,7 @@ import { IS_EXPIRED, IS_FREE } from "./owner_locks.ts";
 /** Maximum calls of one statement. */
 const MAX_CALLS = 64;
 
-/** Returns the statement that acquires leases which are new, own, or free by a condition on the row `held`. */
+/** Returns the statement that acquires leases: new and own ones, and those of which `is_free` holds. */
 const acquireIf = (is_free: string) =>
   `INSERT INTO preamp.leases AS held (name, owner, token, until_ms)
   SELECT name, owner, nextval('preamp.lease_tokens'), ${NOW} + ttl_ms
