@@ -2,7 +2,6 @@
  * Reads the files of bundles for an import: on this machine below their root, with links followed; on the web
  * by the rules of modules: addresses, redirects, limits, lock.
  */
-import { createHash } from "node:crypto";
 import type { FileReader } from "../bundle/files.ts";
 import type { Root } from "../bundle/places.ts";
 import type { FileFetcher } from "../loader/fetch/file_fetcher.ts";
@@ -42,7 +41,6 @@ export class BundleReader implements FileReader, AsyncDisposable {
   readonly #options: BundleReaderOptions;
   readonly #real_roots = new Map<string, Promise<string>>();
   readonly #fetched: FetchedFileFacts[] = [];
-  readonly #signal = AbortSignal.timeout(FETCH_TIMEOUT_MS);
   #fetcher: Promise<FileFetcher> | undefined;
   #bytes = 0;
 
@@ -131,7 +129,7 @@ export class BundleReader implements FileReader, AsyncDisposable {
     if (file === null) return null;
     const facts = {
       url: file.url,
-      sha256: createHash("sha256").update(file.bytes).digest("hex"),
+      sha256: file.sha256,
       bytes: file.bytes.length,
     };
     this.#checkLock(facts);
@@ -146,7 +144,7 @@ export class BundleReader implements FileReader, AsyncDisposable {
     return new FileFetcher({
       rules: sourceRules("operator", policy, new URL(entry)),
       limits: { ...limits, max_module_bytes: Math.min(limits.max_module_bytes, max_bytes) },
-      signal: this.#signal,
+      signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
       count: (bytes) => {
         this.#bytes += bytes;
         if (this.#bytes > limits.max_graph_bytes) {

@@ -55,8 +55,7 @@ export async function importPlan(
       "Cannot import it: it is a plan already, and is used as it is: preamp run -p FILE",
     );
   }
-  const { files: _, ...rest } = imported;
-  return { ...rest, fetched: reader.fetched.length, lock: lockOfFetched(input, reader) };
+  return { ...imported, fetched: reader.fetched.length, lock: lockOfFetched(input, reader) };
 }
 
 /**

@@ -134,7 +134,7 @@ export interface BundleInput {
 }
 
 /** The plan of a bundle, and what a person should know of it. */
-export interface ImportedBundle extends Omit<ImportedPlan, "files"> {
+export interface ImportedBundle extends ImportedPlan {
   /** Number of files of other hosts. */
   fetched: number;
   /** Lock of these files; null without such files. */

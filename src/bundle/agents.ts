@@ -6,7 +6,7 @@ import { readModelName } from "../plan/check/field_checks.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describe } from "../sdk/value_path.ts";
 import { type AgentSource, type Composed, mergeMaps } from "./compose.ts";
-import { type BundleLoader, type ParsedFile, parseIncluded } from "./load.ts";
+import type { BundleLoader, ParsedFile } from "./load.ts";
 import { parseReference, type Place, show } from "./places.ts";
 import type { Report } from "./report.ts";
 import { moduleOfTool, toolNames } from "./tool_names.ts";
@@ -105,8 +105,8 @@ async function findFile(reference: string, place: Place, loader: BundleLoader) {
     : `${prefix}agents/${plain}.md`;
   const candidates = loader.candidates(written, place, "The agent");
   for (const candidate of candidates ?? []) {
-    const text = await loader.files.read(candidate);
-    if (text !== null) return { place: candidate, file: await parseIncluded(text, candidate, true) };
+    const file = await loader.parse(candidate, true);
+    if (file !== null) return { place: candidate, file };
   }
   return null;
 }

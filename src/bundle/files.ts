@@ -13,14 +13,6 @@ export interface FileReader {
   list(url: string, root: Root): Promise<string[] | null>;
 }
 
-/** A file that became part of an import. */
-export interface IncludedFile {
-  readonly url: string;
-  /** Its name in messages. */
-  readonly name: string;
-  readonly bytes: Uint8Array;
-}
-
 /** Bounds of one import. */
 export const IMPORT_LIMITS = {
   /** Includes below each other. */
@@ -42,16 +34,11 @@ const MAX_LOOKUPS = 8 * IMPORT_LIMITS.files;
 export class BundleFiles {
   readonly #reader: FileReader;
   readonly #read = new Map<string, Promise<string | null>>();
-  readonly #included: IncludedFile[] = [];
+  #count = 0;
   #bytes = 0;
 
   constructor(reader: FileReader) {
     this.#reader = reader;
-  }
-
-  /** The files that were read, in the order of reading. */
-  get included(): readonly IncludedFile[] {
-    return this.#included;
   }
 
   /** Resolves to a file's text; null if it does not exist. @throws {PreampError} beyond a bound. */
@@ -73,9 +60,9 @@ export class BundleFiles {
     if (bytes === null) return null;
     this.#bytes += bytes.length;
     if (bytes.length > file_bytes) throw beyond(place, `it has more than ${file_bytes} bytes`);
-    if (this.#included.length >= files) throw beyond(place, `the bundle has more than ${files} files`);
+    if (this.#count >= files) throw beyond(place, `the bundle has more than ${files} files`);
     if (this.#bytes > total_bytes) throw beyond(place, `its files have more than ${total_bytes} bytes`);
-    this.#included.push({ url, name: show(place), bytes });
+    this.#count++;
     try {
       return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     } catch (cause) {

@@ -6,7 +6,7 @@
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { agentOf, agentsIn } from "./agents.ts";
-import { BundleFiles, type FileReader, type IncludedFile } from "./files.ts";
+import { BundleFiles, type FileReader } from "./files.ts";
 import { NOT_A_PLAN } from "./kinds.ts";
 import { BundleLoader, type ParsedFile, parseFile } from "./load.ts";
 import { type Place, show } from "./places.ts";
@@ -39,8 +39,6 @@ export interface ImportedPlan {
   readonly report: readonly ReportLine[];
   /** Modules that run here, and those that do not, as the bundle names them. */
   readonly modules: { readonly run: readonly string[]; readonly left_out: readonly string[] };
-  /** Files that were read, in the order of reading. */
-  readonly files: readonly IncludedFile[];
 }
 
 /**
@@ -57,16 +55,16 @@ export async function importBundle(place: Place, options: ImportOptions): Promis
   const found = options.text === undefined ? await loader.bundleAt(place) : place;
   const builder = new PlanBuilder(loader, options);
   const roster = found === null ? await agentsIn(place, loader) : null;
-  if (roster) return finished(await builder.ofBundle(roster), report, files);
+  if (roster) return finished(await builder.ofBundle(roster), report);
   const text = options.text ?? (found && await files.read(found));
   if (!found || text === null) throw missing(place);
   const file = await parseFile(text, show(found), true);
   if (file.kind === "plan") return null;
-  return finished(await planOf(file, found, loader, builder), report, files);
+  return finished(await planOf(file, found, loader, builder), report);
 }
 
-function finished(built: BuiltPlan, { lines }: Report, { included }: BundleFiles): ImportedPlan {
-  return { ...built, report: lines, files: included };
+function finished(built: BuiltPlan, { lines }: Report): ImportedPlan {
+  return { ...built, report: lines };
 }
 
 async function planOf(file: ParsedFile, place: Place, loader: BundleLoader, builder: PlanBuilder) {

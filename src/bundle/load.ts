@@ -500,7 +500,7 @@ export async function parseFile(text: string, name: string, lenient = false): Pr
 }
 
 /** Resolves to an included file as {@link parseFile} does: the places of its errors name it. */
-export async function parseIncluded(text: string, place: Place, lenient: boolean): Promise<ParsedFile> {
+async function parseIncluded(text: string, place: Place, lenient: boolean): Promise<ParsedFile> {
   const file = show(place);
   try {
     return await parseFile(text, file, lenient);

@@ -169,9 +169,9 @@ function sizeText(bytes: number): string {
     : `${(bytes / 1024 / 1024).toFixed(1)} MB`;
 }
 
-/** Returns text in a fence that the text cannot close. */
-export function fenced(text: string): string {
+/** Returns text in a fence that the text cannot close. @param language What the fence says of it. */
+export function fenced(text: string, language = "text"): string {
   const longest = (text.match(/`{3,}/g) ?? []).reduce((most, { length }) => Math.max(most, length), 2);
   const fence = "`".repeat(longest + 1);
-  return `${fence}text\n${text.replace(/\r?\n$/, "")}\n${fence}`;
+  return `${fence}${language}\n${text.replace(/\r?\n$/, "")}\n${fence}`;
 }

@@ -63,28 +63,23 @@ export function checkMode(
   if (value === undefined || value === NO_MODE) return undefined;
   const names = Object.keys(modes);
   if (typeof value === "string" && names.includes(value)) return value;
+  findings.error(["mode"], "value", unknownMode(value, names), "name one of the plan's modes");
+  return undefined;
+}
+
+function unknownMode(mode: unknown, names: readonly string[]): string {
   const known = names.length === 0
     ? "the plan has no modes"
     : `the modes are ${[...names, NO_MODE].join(", ")}`;
-  findings.error(
-    ["mode"],
-    "value",
-    `Cannot use mode ${describe(value)}: ${known}`,
-    "name one of the plan's modes",
-  );
-  return undefined;
+  return `Cannot use mode ${describe(mode)}: ${known}`;
 }
 
 /** Returns a plan as written in another mode. @throws {PreampError} `request_invalid` for an unknown one. */
 export function inMode(written: JsonObject, mode: string): JsonObject {
   const names = isObject(written.modes) ? Object.keys(written.modes) : [];
   if (mode !== NO_MODE && !names.includes(mode)) {
-    const known = names.length === 0
-      ? "the plan has no modes"
-      : `the modes are ${[...names, NO_MODE].join(", ")}`;
-    throw documentError("request_invalid", "the request", [
-      { path: "mode", message: `Cannot use mode ${describe(mode)}: ${known}` },
-    ]);
+    const message = unknownMode(mode, names);
+    throw documentError("request_invalid", "the request", [{ path: "mode", message }]);
   }
   return { ...written, mode };
 }

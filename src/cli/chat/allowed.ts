@@ -1,6 +1,7 @@
 /** Calls that a person has allowed for longer than one answer: until they leave, or always in the folder. */
 import { proposeRule, readAllowedCalls } from "../../app/allowed_calls.ts";
 import type { Approval } from "../../runs/types.ts";
+import { timestamp } from "../../sdk/timestamp.ts";
 import { type TrustRecord, TrustRecords } from "../folder/trust_records.ts";
 
 /** How long a rule holds. */
@@ -81,7 +82,7 @@ export class AllowedCalls {
     if (this.#folder === null) return;
     const record = await this.#records.read(this.#folder); // another process may have decided since
     const allowed = this.#rules.filter(({ scope }) => scope === "folder").map(({ rule }) => rule);
-    const changed: TrustRecord = { ...record, decided_at: new Date(Date.now()).toISOString(), allowed };
+    const changed: TrustRecord = { ...record, decided_at: timestamp(Date.now()), allowed };
     await this.#records.write(changed);
   }
 }

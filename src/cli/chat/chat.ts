@@ -133,8 +133,7 @@ export class Chat implements Conversation {
     const { view, workspace } = this.options;
     const { signal } = this.#command = new AbortController();
     try {
-      const { text } = await runShellCommand(command, { folder: workspace, view, signal });
-      this.#carried.push(text);
+      this.#carried.push(await runShellCommand(command, { folder: workspace, view, signal }));
     } catch (error) {
       view.error(`The command cannot be run: ${errorMessage(error)}`);
     } finally {

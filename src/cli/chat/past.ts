@@ -1,6 +1,7 @@
 /** Displays the conversation that is continued, and writes it as Markdown. */
 import type { Runtime } from "../../app/types.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { fenced } from "../prompt_files.ts";
 import { TERMINAL } from "../terminal_caller.ts";
 import { callLine } from "../terminal/tool_lines.ts";
 import type { ChatView } from "./view.ts";
@@ -71,13 +72,11 @@ export async function showPast(
 
 /** Returns a conversation as Markdown. */
 export function pastMarkdown(title: string, parts: readonly PastPart[]): string {
-  const fence = (text: string) =>
-    "`".repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(([run]) => run.length + 1)));
   const sections = parts.map((part) => {
     if (part.kind === "message") return `## You\n\n${part.text}`;
     if (part.kind === "answer") return `## Agent\n\n${part.text}`;
     const input = JSON.stringify(part.call.tool_input ?? {}, null, 2);
-    return `### Tool ${part.call.tool_name}\n\n${fence(input)}json\n${input}\n${fence(input)}`;
+    return `### Tool ${part.call.tool_name}\n\n${fenced(input, "json")}`;
   });
   return `${[`# ${title}`, ...sections].join("\n\n")}\n`;
 }

@@ -5,29 +5,21 @@ import type { ChatView } from "./view.ts";
 /** Characters of the output that the agent reads: the last ones. */
 const MAX_READ_CHARS = 16 * 1024;
 
-/** What a command of the person has left. */
-export interface ShellResult {
-  /** What the agent reads of it. */
-  readonly text: string;
-}
-
 /** Returns the command of a line such as `!git status`; null: it has no command. */
 export function shellCommandOf(line: string): string | null {
   return /^!\s*(\S[^]*)$/.exec(line.trim())?.[1] ?? null;
 }
 
-/** Runs a command in a shell, and shows what it writes. `signal` stops it with all that it has started. */
+/**
+ * Runs a command in a shell, and shows what it writes; resolves to what the agent reads of it. `signal` stops
+ * it with all that it has started.
+ */
 export async function runShellCommand(
   command: string,
-  { folder, view, signal, shell = "bash" }: {
-    folder: URL;
-    view: ChatView;
-    signal: AbortSignal;
-    shell?: string;
-  },
-): Promise<ShellResult> {
+  { folder, view, signal }: { folder: URL; view: ChatView; signal: AbortSignal },
+): Promise<string> {
   const shown = view.shellCommand(command);
-  const child = new Deno.Command(shell, {
+  const child = new Deno.Command("bash", {
     args: ["-c", `exec 2>&1; ${command}`],
     cwd: folder,
     stdin: "null",
@@ -52,7 +44,7 @@ export async function runShellCommand(
     shown.end(code);
     const left = output.length > MAX_READ_CHARS ? `the last ${MAX_READ_CHARS} characters of ` : "";
     const read = output.slice(-MAX_READ_CHARS);
-    return { text: `I ran \`${command}\` (exit code ${code}); ${left}its output:\n\n${fenced(read)}` };
+    return `I ran \`${command}\` (exit code ${code}); ${left}its output:\n\n${fenced(read)}`;
   } finally {
     signal.removeEventListener("abort", stop);
     globalThis.removeEventListener("unload", stop);

@@ -7,7 +7,7 @@ import type { Output } from "./io.ts";
 const BLOCK_SEPARATOR = "\n\n";
 
 /** A character that cannot be written without the one that follows it. */
-const UNFINISHED = /[\r\ud800-\udbff]$/;
+export const UNFINISHED = /[\r\ud800-\udbff]$/;
 
 /** A writer that may leave the cursor in the middle of a line. */
 export interface OpenLine {

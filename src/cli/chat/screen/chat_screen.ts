@@ -29,7 +29,7 @@ import type { Run } from "../../../runs/types.ts";
 import { errorMessage } from "../../../sdk/errors.ts";
 import type { JsonObject } from "../../../sdk/json.ts";
 import { sumCostUsd } from "../../../sdk/money.ts";
-import { printable } from "../../terminal/answer_writer.ts";
+import { printable, UNFINISHED } from "../../terminal/answer_writer.ts";
 import type { Style } from "../../terminal/format.ts";
 import type { Choice, PersonInput, Typed } from "../../terminal/line_input.ts";
 import { dollars, formatValue, messageText } from "../../terminal/progress_lines.ts";
@@ -253,7 +253,7 @@ export class ChatScreen extends ChatView implements PersonInput {
   #showText({ key, text, done }: TextItem): void {
     this.#status.doing("writing");
     const from = this.#drawn.get(key) ?? 0;
-    const half = done ? 0 : /[\r\ud800-\udbff]$/.exec(text)?.[0].length ?? 0;
+    const half = done ? 0 : UNFINISHED.exec(text)?.[0].length ?? 0;
     const to = text.length - half;
     if (to > from) {
       if (this.#open_text !== key) this.#endAnswer();
@@ -290,7 +290,7 @@ export class ChatScreen extends ChatView implements PersonInput {
     else if (item.phase === "denied") card.deny(deniedText(item));
     else card.deny(textOf(item.result));
     this.#ended.add(item.key);
-    this.#calls.take(key);
+    this.#calls.delete(key);
     this.#last_call = card;
     this.#add(card);
     this.#status.doing("working");
@@ -346,7 +346,7 @@ export class ChatScreen extends ChatView implements PersonInput {
       },
       end: (code) => {
         card.exit(code);
-        this.#calls.take("!");
+        this.#calls.delete("!");
         this.#last_call = card;
         this.#add(card);
       },
@@ -648,10 +648,8 @@ class RunningCalls implements Component {
   set(key: string, card: ToolCard): void {
     this.#cards.set(key, card);
   }
-  take(key: string): ToolCard | undefined {
-    const card = this.#cards.get(key);
+  delete(key: string): void {
     this.#cards.delete(key);
-    return card;
   }
   takeAll(): ToolCard[] {
     const cards = [...this.#cards.values()];

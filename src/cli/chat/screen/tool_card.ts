@@ -1,7 +1,7 @@
 /** A call of a tool on the screen: one head, what it writes while it runs, its result. */
 import { type Component, truncateToWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
 import type { Entry } from "../../../kernel/host.ts";
-import { printable } from "../../terminal/answer_writer.ts";
+import { printable, UNFINISHED } from "../../terminal/answer_writer.ts";
 import type { Style } from "../../terminal/format.ts";
 import { duration } from "../../terminal/progress_lines.ts";
 import { callTitle, diffLine, resultText } from "../../terminal/tool_lines.ts";
@@ -54,7 +54,7 @@ export class ToolCard implements Component {
   add(text: string): void {
     this.#has_output = true;
     const all = this.#half + text;
-    this.#half = /[\r\ud800-\udbff]$/.exec(all)?.[0] ?? "";
+    this.#half = UNFINISHED.exec(all)?.[0] ?? "";
     this.#write(all.slice(0, all.length - this.#half.length));
   }
 
