@@ -35,6 +35,9 @@ const SUM = { name: "calculator", arguments: { expression: "6*7" } };
 const ANSWERS = [{ text: ["It ", "is 42."] }];
 const RESPONSES = [{ tool_calls: [SUM] }, { text: "It is 42." }];
 
+/** Waits in a shell until what it started last is that program, and no longer a copy of the shell. */
+const STARTED = "until [ ! -d /proc/$! ] || read c </proc/$!/comm && [ $c = sleep ]; do :; done";
+
 /**
  * @param folder A folder that modules may read and write.
  * @param page URL of a page on this machine.
@@ -70,7 +73,12 @@ function setups(folder: string, page: string): Readonly<Record<string, readonly 
       plan: {
         providers: [mock([
           { tool_calls: [{ name: "bash", arguments: { command: "echo same" } }] },
-          { tool_calls: [{ name: "bash", arguments: { command: "sleep 300 & echo $((6 * 7)); exit 3" } }] },
+          {
+            tool_calls: [{
+              name: "bash",
+              arguments: { command: `sleep 300 & ${STARTED}; echo $((6 * 7)); exit 3` },
+            }],
+          },
           { tool_calls: [{ name: "bash", arguments: { command: "yes | head -c 100000" } }] },
           { tool_calls: [{ name: "job", arguments: { id: "7", action: "poll" } }] },
           { text: "Done." },
