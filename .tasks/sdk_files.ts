@@ -5,7 +5,8 @@
  */
 
 const ROOT = new URL("../", import.meta.url);
-const SDK = new URL("src/sdk/", ROOT);
+const SOURCES = new URL("src/", ROOT);
+const SDK = new URL("sdk/", SOURCES);
 /** Entry points in an author's `deno.json`. */
 const ENTRIES = ["mod.ts", "base.ts", "loop.ts", "context.ts", "provider.ts", "web.ts", "testing.ts"];
 
@@ -19,8 +20,8 @@ const PACKAGES: Readonly<Record<string, string>> = {
 export async function writeSdkFiles(output: URL): Promise<void> {
   const files: Record<string, string> = {};
   for (const file of await sdkFiles()) {
-    const text = await Deno.readTextFile(new URL(file, SDK));
-    files[`preamp/${file}`] = withoutPackages(text, file.split("/").length);
+    const text = await Deno.readTextFile(new URL(file, SOURCES));
+    files[named(file)] = withoutPackages(named(text), file.split("/").length - 1);
   }
   await addPackage("zod", "zod", files);
   await addPackage("@cfworker/json-schema", "json_schema", files);
@@ -28,7 +29,12 @@ export async function writeSdkFiles(output: URL): Promise<void> {
   await Deno.writeFile(output, json.pipeThrough(new CompressionStream("gzip")));
 }
 
-/** Resolves to the files of the SDK that its entry points reach, relative to its folder. */
+/** Returns a path, or a source with paths, in which the folder `sdk` is named `preamp`. */
+function named(text: string): string {
+  return text.replace(/^sdk\//, "preamp/").replaceAll(/(["'](?:\.\.\/)+)sdk\//g, "$1preamp/");
+}
+
+/** Resolves to the sources that the entry points reach: of the SDK, and the kernel that its test kit runs. */
 async function sdkFiles(): Promise<string[]> {
   const found = new Set<string>();
   for (const entry of ENTRIES) {
@@ -36,7 +42,7 @@ async function sdkFiles(): Promise<string[]> {
       modules: { specifier: string }[];
     };
     for (const { specifier } of modules) {
-      if (specifier.startsWith(SDK.href)) found.add(specifier.slice(SDK.href.length));
+      if (specifier.startsWith(SOURCES.href)) found.add(specifier.slice(SOURCES.href.length));
     }
   }
   return [...found].sort();

@@ -16,6 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   process: ["sdk"],
   sdk: [],
   kernel: ["sdk"],
+  testing: ["sdk", "kernel"],
   plan: ["text", "process", "sdk"],
   bundle: ["text", "sdk", "plan"],
   policy: ["text", "process", "sdk", "plan"],
@@ -29,6 +30,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "process",
     "sdk",
     "kernel",
+    "testing",
     "plan",
     "bundle",
     "policy",
@@ -70,6 +72,9 @@ const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
 
 /** Files that may create objects of all folders: the entry point of the library. */
 const COMPOSES: ReadonlySet<string> = new Set(["src/server/mod.ts"]);
+
+/** The entry point of the test kit, beside those of the SDK: it exports `src/testing`. */
+const TEST_KIT = "src/sdk/testing.ts";
 
 /**
  * Entry points that modules may import, besides their own files and packages of the import map. `preamp`
@@ -200,6 +205,7 @@ Deno.test("folders of src import in the directions of src/docs/architecture.md",
       }
       const folder = folderOf(target);
       const typed = (types || COMPOSES.has(file.path)) && TYPES_ONLY[own]?.includes(folder);
+      if (file.path === TEST_KIT && folder === "testing") continue;
       if (folder !== own && !MAY_IMPORT[own]?.includes(folder) && !typed) {
         wrong.push(`${file.path} → ${target}`);
       }
@@ -265,7 +271,9 @@ Deno.test("the SDK needs no Deno but in http/, and few packages", () => {
   const packages = new Set<string>();
   const wrong: string[] = [];
   // sdk_global.ts is no part of the SDK: it gives bundles what the host provides
-  const sdk = OURS.filter(({ path }) => path.startsWith("src/sdk/") && path !== "src/sdk/sdk_global.ts");
+  const sdk = OURS.filter(({ path }) =>
+    /^src\/(sdk|testing)\//.test(path) && path !== "src/sdk/sdk_global.ts"
+  );
   for (const file of sdk) {
     for (const { specifier } of importsOf(file)) if (!specifier.startsWith(".")) packages.add(specifier);
     if (!file.path.startsWith("src/sdk/http/")) wrong.push(...globalsOf(file, new Set(["Deno"])));

@@ -17,16 +17,16 @@
  * @module
  */
 export type { InjectionLimits } from "./hook_outcomes.ts";
-export * from "./testing/assertions.ts";
-export { FakeClock, realClock, turn, waitFor, type WaitOptions } from "./testing/clocks.ts";
-export * from "./testing/coordinator.ts";
-export { EventRecorder, type HandlerFailure } from "./testing/hooks.ts";
-export { type ExampleInput, exampleInput, type ExampleInputOptions } from "./testing/example_input.ts";
-export * from "./testing/mock_provider.ts";
-export * from "./testing/mocks.ts";
-export * from "./testing/contracts/tool.ts";
-export * from "./testing/contracts/provider.ts";
-export * from "./testing/contracts/hook.ts";
-export * from "./testing/contracts/orchestrator.ts";
-export * from "./testing/contracts/context.ts";
-export type { CreateSubject, Subject, SuiteOptions, TestFunction } from "./testing/contracts/suite.ts";
+export * from "../testing/assertions.ts";
+export { FakeClock, realClock, turn, waitFor, type WaitOptions } from "../testing/clocks.ts";
+export * from "../testing/coordinator.ts";
+export { EventRecorder, type HandlerFailure } from "../testing/hooks.ts";
+export { type ExampleInput, exampleInput, type ExampleInputOptions } from "../testing/example_input.ts";
+export * from "../testing/mock_provider.ts";
+export * from "../testing/mocks.ts";
+export * from "../testing/contracts/tool.ts";
+export * from "../testing/contracts/provider.ts";
+export * from "../testing/contracts/hook.ts";
+export * from "../testing/contracts/orchestrator.ts";
+export * from "../testing/contracts/context.ts";
+export type { CreateSubject, Subject, SuiteOptions, TestFunction } from "../testing/contracts/suite.ts";

@@ -2,7 +2,7 @@
 import { createRuntime } from "../../src/app/runtime.ts";
 import { defaultPolicy } from "../../src/policy/settings.ts";
 import type { Caller, Run, RunRequest } from "../../src/runs/types.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
 import { refusal } from "../support/plans.ts";

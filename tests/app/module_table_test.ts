@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "../assert.ts";
 import { defineTool } from "../../src/sdk/define.ts";
-import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
+import { TestCoordinator } from "../../src/testing/coordinator.ts";
 import { BUILTIN_IDS, createModuleTable, type InProcessModule } from "../../src/app/module_table.ts";
 
 const mount = () => Promise.resolve();

@@ -5,7 +5,7 @@
  *   deno run -A tests/bench/files_bench.ts [rounds]
  */
 import type { JsonObject } from "../../src/sdk/types.ts";
-import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
+import { TestCoordinator } from "../../src/testing/coordinator.ts";
 import * as filesystem from "../../modules/tool-filesystem/mod.ts";
 import * as search from "../../modules/tool-search/mod.ts";
 import { compare, print, report, tableOf } from "./figures.ts";

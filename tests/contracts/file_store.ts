@@ -1,5 +1,5 @@
 /** What a store in a file does beyond the contract of all stores: it lasts, and it ends in order. */
-import { FakeClock } from "../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../src/testing/clocks.ts";
 import type { Store } from "../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { inFolder } from "../support/folder.ts";

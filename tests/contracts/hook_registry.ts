@@ -2,7 +2,7 @@
  * What every registry of hooks does with its handlers, as a test suite: that of the kernel and that of
  * `preamp/testing` run it. `sdk/hook_chain_test.ts` tests how the answers of handlers are combined.
  */
-import type { FakeClock } from "../../src/sdk/testing/clocks.ts";
+import type { FakeClock } from "../../src/testing/clocks.ts";
 import type { HookRegistry, HookResult, JsonObject } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 

@@ -1,8 +1,8 @@
 /** A request that the provider refuses as too long is compacted and sent once more. */
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import { LLMError } from "../../src/sdk/llm_errors.ts";
-import type { ScriptStep } from "../../src/sdk/testing/mock_provider.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import type { ScriptStep } from "../../src/testing/mock_provider.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import { requestTokens } from "../../src/sdk/token_estimate.ts";
 import type { Message } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";

@@ -1,6 +1,6 @@
 /** A provider that answers with another provider of the session: both are one call. */
 import { LLMError } from "../../src/sdk/llm_errors.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import type { ChatRequest, CompleteOptions, Coordinator, Provider, Usage } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
 import { kit, type TestModule } from "../support/sessions.ts";

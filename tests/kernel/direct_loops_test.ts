@@ -1,7 +1,7 @@
 /** Loops that call providers and tools, and leave the events of these calls to the kernel. */
 import type { ContextManager, Message, Orchestrator, ToolResult } from "preamp";
 import { assertEquals } from "../assert.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import { calls, contents, hook, kit, type KitOptions, tool } from "../support/sessions.ts";
 
 /** Stores what the tool's guard returned, and calls the model until it requests no tool. */

@@ -1,5 +1,5 @@
-import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { assertToolPairs } from "../../src/testing/assertions.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import type { Coordinator, HookResult, JsonObject } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { calls, hook, kit, tool, until } from "../support/sessions.ts";

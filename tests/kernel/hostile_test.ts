@@ -3,9 +3,9 @@
  * history.
  */
 import fc from "fast-check";
-import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
-import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { assertToolPairs } from "../../src/testing/assertions.ts";
+import { MockContextManager } from "../../src/testing/mocks.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import type { Outcome } from "../../src/kernel/session/outcome.ts";
 import type { ContextManager, JsonObject, Message, Orchestrator, Provider } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";

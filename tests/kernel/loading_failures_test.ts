@@ -1,7 +1,7 @@
 /** Modules that cannot be mounted: which of them fail the session, and which are skipped. */
 import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
-import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockContextManager } from "../../src/testing/mocks.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import { readConfig } from "../../src/sdk/config.ts";
 import { type ErrorCode, PreampError } from "../../src/sdk/errors.ts";
 import type { Coordinator, JsonObject, Module, ModuleInfo, Orchestrator } from "../../src/sdk/types.ts";

@@ -1,7 +1,7 @@
 /** Mounting the modules of a plan. */
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
-import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockContextManager } from "../../src/testing/mocks.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import type { Coordinator, JsonObject, Orchestrator } from "../../src/sdk/types.ts";
 import { calls, hook, kit, type TestModule, tool } from "../support/sessions.ts";
 

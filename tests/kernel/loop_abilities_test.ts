@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
-import { MockProvider, type ScriptStep } from "../../src/sdk/testing/mock_provider.ts";
+import { MockProvider, type ScriptStep } from "../../src/testing/mock_provider.ts";
 import { ProviderInfo } from "../../src/sdk/providers.ts";
 import type { JsonObject, Module } from "../../src/sdk/types.ts";
 import { calls, hook, type Kit, kit, type KitOptions, tool, until } from "../support/sessions.ts";

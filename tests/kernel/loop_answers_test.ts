@@ -1,7 +1,7 @@
 /** Answers of providers in a turn: choice, limits, streams and failures. */
 import { LLMError } from "../../src/sdk/llm_errors.ts";
-import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { assertToolPairs } from "../../src/testing/assertions.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { calls, hook, kit, type TestModule, tool } from "../support/sessions.ts";

@@ -1,6 +1,6 @@
 import { createLoop } from "../../src/sdk/loop/loop.ts";
 import { ProviderInfo } from "../../src/sdk/providers.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import type { JsonObject, Orchestrator, Provider } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
 import { calls, hook, kit, tool, until } from "../support/sessions.ts";

@@ -1,6 +1,6 @@
 /** Tool calls of a turn: parallel calls, errors, inputs, hooks and results. */
-import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
-import { MockProvider, type ScriptStep } from "../../src/sdk/testing/mock_provider.ts";
+import { assertToolPairs } from "../../src/testing/assertions.ts";
+import { MockProvider, type ScriptStep } from "../../src/testing/mock_provider.ts";
 import { type ToolCallContext, ToolResult } from "../../src/sdk/tools.ts";
 import type { HookResult, JsonObject, Message } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";

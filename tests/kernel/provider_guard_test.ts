@@ -1,6 +1,6 @@
 /** What the guard of a provider gives to loops and providers: answers, signals and keys of calls. */
 import { ProviderInfo } from "../../src/sdk/providers.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import type {
   ChatRequest,
   ChatResponse,

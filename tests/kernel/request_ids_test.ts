@@ -1,6 +1,6 @@
 /** Ids of model calls in their events: each call has its own, whatever runs beside it. */
 import type { JsonObject, Orchestrator, Provider } from "../../src/sdk/types.ts";
-import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
+import { TestCoordinator } from "../../src/testing/coordinator.ts";
 import { withRequestId } from "../../src/sdk/request_ids.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { kit } from "../support/sessions.ts";

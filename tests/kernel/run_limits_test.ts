@@ -1,7 +1,7 @@
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
-import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
-import { FakeClock } from "../../src/sdk/testing/clocks.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { assertToolPairs } from "../../src/testing/assertions.ts";
+import { FakeClock } from "../../src/testing/clocks.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import type { HookRegistry, JsonObject, RunLimits, Usage } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 import { calls, hook, kit, tool, until } from "../support/sessions.ts";

@@ -5,7 +5,7 @@ import { StepAbort } from "../../src/kernel/timeouts.ts";
 import { CallDeadline } from "../../src/kernel/guards/call_deadline.ts";
 import { CancellationToken } from "../../src/sdk/cancellation.ts";
 import { errorCode } from "../../src/sdk/errors.ts";
-import { FakeClock } from "../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../src/testing/clocks.ts";
 import type { RunLimits, Usage } from "../../src/sdk/types.ts";
 import { kit, listContext, nextTurn, tool, until } from "../support/sessions.ts";
 

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "../assert.ts";
 import { withDeadline } from "../../src/kernel/timeouts.ts";
 import { StepAbort } from "../../src/kernel/timeouts.ts";
-import { FakeClock } from "../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../src/testing/clocks.ts";
 
 Deno.test("withDeadline() stops its timer when the promise settles, and rejects after the time", async () => {
   const clock = new FakeClock();

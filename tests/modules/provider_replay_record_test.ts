@@ -2,7 +2,7 @@
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Caller, Run } from "../../src/runs/types.ts";
 import { LLMError } from "../../src/sdk/llm_errors.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { refusal } from "../support/plans.ts";

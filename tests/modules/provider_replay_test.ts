@@ -1,6 +1,6 @@
 import * as providerReplay from "../../modules/provider-replay/mod.ts";
 import type { LLMError } from "../../src/sdk/llm_errors.ts";
-import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
+import { TestCoordinator } from "../../src/testing/coordinator.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { kit, type KitOptions } from "../support/sessions.ts";

@@ -4,7 +4,7 @@
 import type { Entry } from "../../src/kernel/host.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import type { Run, RunHandle, RunRequest } from "../../src/runs/types.ts";
-import type { FakeClock } from "../../src/sdk/testing/clocks.ts";
+import type { FakeClock } from "../../src/testing/clocks.ts";
 import type { MemoryStore } from "../../src/store/memory.ts";
 import type { Change, Fence, ListOptions, LogEntry, Store, VersionedRecord } from "../../src/store/store.ts";
 import { assert, assertEquals } from "../assert.ts";

@@ -5,7 +5,7 @@
  */
 import type { Run } from "../../src/runs/types.ts";
 import { entrySchemaOf } from "../../src/sdk/schemas/entry_schemas.ts";
-import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
+import { assertToolPairs } from "../../src/testing/assertions.ts";
 import type { JsonObject, Message } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { someOf } from "../support/cases.ts";

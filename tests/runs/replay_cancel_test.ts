@@ -1,6 +1,6 @@
 /** Replay of runs that are cancelled where the log has no entry of it, or has it later. */
 import { assert, assertEquals } from "../assert.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import type { Coordinator, Orchestrator } from "../../src/sdk/types.ts";
 import { CALLER, replayed } from "../support/runs.ts";
 import { type TestModule, tool } from "../support/sessions.ts";

@@ -7,7 +7,7 @@ import { isCallOfLoop } from "../../src/kernel/guards/provider.ts";
 import type { ModelRequest, Page } from "../../src/runs/types.ts";
 import { jsonEqual, toPlain } from "../../src/sdk/json.ts";
 import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import { toolTokens } from "../../src/sdk/token_estimate.ts";
 import type {
   ChatRequest,

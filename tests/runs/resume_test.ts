@@ -5,8 +5,8 @@
 import * as hooksApproval from "../../modules/hooks-approval/mod.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
 import type { MemoryStore } from "../../src/store/memory.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
-import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
+import { assertToolPairs } from "../../src/testing/assertions.ts";
 import type {
   ContextManager,
   JsonObject,

@@ -6,7 +6,7 @@ import * as providerMock from "../../modules/provider-mock/mod.ts";
 import * as toolCalculator from "../../modules/tool-calculator/mod.ts";
 import * as toolTodo from "../../modules/tool-todo/mod.ts";
 import { createLoop } from "../../src/sdk/loop/loop.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import { RESERVED_EVENTS } from "../../src/sdk/event_table.ts";
 import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";
 import { PNG } from "../support/images.ts";

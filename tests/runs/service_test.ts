@@ -3,7 +3,7 @@ import { RunProjection } from "../../src/runs/run/run_projection.ts";
 import type { Caller, Run, RunHandle } from "../../src/runs/types.ts";
 import type { PreampError } from "../../src/sdk/errors.ts";
 import { estimateJsonBytes } from "../../src/sdk/json.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import { assert, assertEquals, assertMatch, assertNotEquals, assertRejects } from "../assert.ts";
 import { nextTurn, tool, until } from "../support/sessions.ts";
 import { CALLER, immediate, service, SlowStore, STRANGER, type TestPlan } from "../support/runs.ts";

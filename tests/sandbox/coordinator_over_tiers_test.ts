@@ -2,8 +2,8 @@
  * One suite over every coordinator that a module can be given: the test kit's, the session's, and a guest's
  * in a process. A module reports what it sees; the reports are the same.
  */
-import { FakeApproval, MockContextManager } from "../../src/sdk/testing/mocks.ts";
-import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
+import { FakeApproval, MockContextManager } from "../../src/testing/mocks.ts";
+import { TestCoordinator } from "../../src/testing/coordinator.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import type { Module } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";

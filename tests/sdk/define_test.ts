@@ -7,8 +7,8 @@ import {
   type StandardSchema,
 } from "../../src/sdk/define.ts";
 import { z } from "../../src/sdk/mod.ts";
-import { MockContextManager, ScriptedOrchestrator } from "../../src/sdk/testing/mocks.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { MockContextManager, ScriptedOrchestrator } from "../../src/testing/mocks.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
 
 const named = { name: "greet", description: "Greets." };

@@ -1,6 +1,6 @@
 import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { RetryConfig, retryDelay, retryDelays, type RetryNotice, withRetry } from "../../src/sdk/retry.ts";
-import { FakeClock } from "../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../src/testing/clocks.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 
 const limited = (retry_after?: number) =>

@@ -6,10 +6,10 @@ import {
   withSnakeCase,
 } from "../../src/sdk/snake_case_aliases.ts";
 import { CancellationToken } from "../../src/sdk/cancellation.ts";
-import { EventRecorder } from "../../src/sdk/testing/hooks.ts";
-import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
-import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
+import { EventRecorder } from "../../src/testing/hooks.ts";
+import { MockContextManager } from "../../src/testing/mocks.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
+import { TestCoordinator } from "../../src/testing/coordinator.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 Deno.test("SNAKE_CASE pairs every name with its own words", () => {

@@ -1,4 +1,4 @@
-import { FakeClock } from "../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../src/testing/clocks.ts";
 import { type Dropped, MemoryStore } from "../../src/store/memory.ts";
 import { assertEquals } from "../assert.ts";
 import { testStore } from "../contracts/store.ts";

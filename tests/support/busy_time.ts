@@ -3,7 +3,7 @@
  * processes, or tests in other threads, have the cores.
  */
 import process from "node:process";
-import { turn } from "../../src/sdk/testing/clocks.ts";
+import { turn } from "../../src/testing/clocks.ts";
 
 /**
  * Resolves to the value of `work`, and to the longest processor time in milliseconds between two turns of

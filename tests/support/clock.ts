@@ -1,5 +1,5 @@
 /** Waiting for other work without a verdict by the clock. */
-import { turn } from "../../src/sdk/testing/clocks.ts";
+import { turn } from "../../src/testing/clocks.ts";
 
 /** Milliseconds after which a test gives up what never ends; the busiest machine needs a tenth of them. */
 export const HANGS_MS = 300_000;

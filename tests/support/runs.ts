@@ -13,7 +13,7 @@ import { Redactor } from "../../src/policy/redact.ts";
 import { canonicalHash } from "../../src/sdk/digest.ts";
 import type { PreampError } from "../../src/sdk/errors.ts";
 import { toPlain } from "../../src/sdk/json.ts";
-import { FakeClock } from "../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../src/testing/clocks.ts";
 import type { JsonObject, RunLimits } from "../../src/sdk/types.ts";
 import { MemoryStore } from "../../src/store/memory.ts";
 import type {

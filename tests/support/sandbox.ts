@@ -7,7 +7,7 @@ import type { GuestGrant } from "../../src/sandbox/guest_worker.ts";
 import type { GuestLimits } from "../../src/sandbox/protocol.ts";
 import { type GuestSlots, Sandbox } from "../../src/sandbox/sandbox.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
-import { TestCoordinator, type TestCoordinatorOptions } from "../../src/sdk/testing/coordinator.ts";
+import { TestCoordinator, type TestCoordinatorOptions } from "../../src/testing/coordinator.ts";
 import { createLoader, type Loader } from "../../src/loader/loader.ts";
 import { contextOf, specOf } from "./loader.ts";
 

@@ -16,9 +16,9 @@ import type { Outcome } from "../../src/kernel/session/outcome.ts";
 import { Session, type SessionOptions } from "../../src/kernel/session/session.ts";
 import { toPlain } from "../../src/sdk/json.ts";
 import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
-import { FakeClock } from "../../src/sdk/testing/clocks.ts";
-import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
-import { MockProvider, type ScriptStep } from "../../src/sdk/testing/mock_provider.ts";
+import { FakeClock } from "../../src/testing/clocks.ts";
+import { MockContextManager } from "../../src/testing/mocks.ts";
+import { MockProvider, type ScriptStep } from "../../src/testing/mock_provider.ts";
 import type {
   Coordinator,
   HookHandler,

@@ -11,7 +11,7 @@ import { Redactor } from "../../src/policy/redact.ts";
 import type { RunnablePlan } from "../../src/runs/ports.ts";
 import { RunService } from "../../src/runs/service.ts";
 import type { Run, RunHandle } from "../../src/runs/types.ts";
-import { FakeClock } from "../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../src/testing/clocks.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { JsonObject, Module } from "../../src/sdk/types.ts";
 import { MemoryStore } from "../../src/store/memory.ts";

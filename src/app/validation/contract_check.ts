@@ -21,11 +21,11 @@ import { type Mounted, resolveMount } from "../../kernel/mounting/mounts.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
 import { isObject, isThenable, type JsonObject } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
-import { realClock, withinTime } from "../../sdk/testing/clocks.ts";
+import { realClock, withinTime } from "../../testing/clocks.ts";
 import type { Cleanup, ModuleType, Permissions } from "../../sdk/types.ts";
 import type { HookHandler, HookOptions } from "../../sdk/hooks.ts";
-import { TestCoordinator } from "../../sdk/testing/coordinator.ts";
-import { EventRecorder } from "../../sdk/testing/hooks.ts";
+import { TestCoordinator } from "../../testing/coordinator.ts";
+import { EventRecorder } from "../../testing/hooks.ts";
 import {
   checkGivenConfig,
   checkInfo,

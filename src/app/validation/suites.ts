@@ -4,12 +4,12 @@
 import { type Check, failed, passed } from "../../kernel/mounting/module_checks.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
-import { testContext } from "../../sdk/testing/contracts/context.ts";
-import { testHook } from "../../sdk/testing/contracts/hook.ts";
-import { testOrchestrator } from "../../sdk/testing/contracts/orchestrator.ts";
-import { testProvider } from "../../sdk/testing/contracts/provider.ts";
-import type { SuiteOptions, TestFunction } from "../../sdk/testing/contracts/suite.ts";
-import { testTool } from "../../sdk/testing/contracts/tool.ts";
+import { testContext } from "../../testing/contracts/context.ts";
+import { testHook } from "../../testing/contracts/hook.ts";
+import { testOrchestrator } from "../../testing/contracts/orchestrator.ts";
+import { testProvider } from "../../testing/contracts/provider.ts";
+import type { SuiteOptions, TestFunction } from "../../testing/contracts/suite.ts";
+import { testTool } from "../../testing/contracts/tool.ts";
 import type { Module, ModuleType } from "../../sdk/types.ts";
 import { permissionsOf, thrownText, type ValidateOptions } from "./contract_check.ts";
 

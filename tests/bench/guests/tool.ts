@@ -1,7 +1,7 @@
 /** Opens a tool in a sandbox and mounts it, without a session. */
 import { Sandbox } from "../../../src/sandbox/sandbox.ts";
 import type { GuestRequest } from "../../../src/sandbox/sandbox.ts";
-import { TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
+import { TestCoordinator } from "../../../src/testing/coordinator.ts";
 import type { JsonObject, Tool, ToolResult } from "../../../src/sdk/types.ts";
 
 /** Maximum bytes of an answer: the largest of the benches, and room for the frame. */

@@ -1,7 +1,7 @@
 /** Approvals of calls and prompts: who is asked, what is bound, and what each answer decides. */
 import { canonicalHash } from "../../../src/sdk/digest.ts";
 import { mountLoop } from "../../../src/sdk/loop/mount_loop.ts";
-import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
+import { MockProvider } from "../../../src/testing/mock_provider.ts";
 import type { ApprovalRequest } from "../../../src/kernel/host.ts";
 import type { HookResult, JsonObject } from "../../../src/sdk/types.ts";
 import { assertEquals } from "../../assert.ts";

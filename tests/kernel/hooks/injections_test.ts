@@ -1,6 +1,6 @@
 /** Injections of hooks: limits, budgets, sanitising and storage. */
-import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
-import { MockContextManager } from "../../../src/sdk/testing/mocks.ts";
+import { MockProvider } from "../../../src/testing/mock_provider.ts";
+import { MockContextManager } from "../../../src/testing/mocks.ts";
 import type { ContextManager, Tool, ToolCallContext } from "../../../src/sdk/types.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import {

@@ -7,7 +7,7 @@ import { type KernelLimits, SessionContext } from "../../../src/kernel/session/s
 import { SessionParts } from "../../../src/kernel/session/session_parts.ts";
 import { SessionState } from "../../../src/kernel/session/session_state.ts";
 import { CancellationToken } from "../../../src/sdk/cancellation.ts";
-import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../../src/testing/clocks.ts";
 import { KERNEL_LIMITS, LIMITS, planOf } from "../../support/sessions.ts";
 
 /**

@@ -1,8 +1,8 @@
 /** Objects that a module mounts are checked by the contract of their type. */
 import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { nothingMounted } from "../../../src/kernel/mounting/mount_diagnosis.ts";
-import { MockContextManager } from "../../../src/sdk/testing/mocks.ts";
-import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
+import { MockContextManager } from "../../../src/testing/mocks.ts";
+import { MockProvider } from "../../../src/testing/mock_provider.ts";
 import { ToolResult } from "../../../src/sdk/tools.ts";
 import type { Tool } from "../../../src/sdk/types.ts";
 import { kit, tool } from "../../support/sessions.ts";

@@ -1,8 +1,8 @@
 /** Cancellation of a turn: gracefully, at once, and by a module. */
 import { CancellationToken } from "../../../src/sdk/cancellation.ts";
 import { LLMError } from "../../../src/sdk/llm_errors.ts";
-import { assertToolPairs } from "../../../src/sdk/testing/assertions.ts";
-import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
+import { assertToolPairs } from "../../../src/testing/assertions.ts";
+import { MockProvider } from "../../../src/testing/mock_provider.ts";
 import type { Coordinator, HookRegistry } from "../../../src/sdk/types.ts";
 import { textOf } from "../../../src/sdk/messages.ts";
 import { assert, assertEquals } from "../../assert.ts";

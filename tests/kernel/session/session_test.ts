@@ -1,7 +1,7 @@
 /** A session: its events, its state, its coordinator. */
 import { CancellationToken } from "../../../src/sdk/cancellation.ts";
-import { MockContextManager } from "../../../src/sdk/testing/mocks.ts";
-import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
+import { MockContextManager } from "../../../src/testing/mocks.ts";
+import { MockProvider } from "../../../src/testing/mock_provider.ts";
 import type { Coordinator, JsonObject, Message } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
 import { calls, contents, hook, kit, nextTurn, spy, tool, until } from "../../support/sessions.ts";

@@ -2,7 +2,7 @@
 import type { Entry } from "../../../src/kernel/host.ts";
 import type { Run } from "../../../src/runs/types.ts";
 import type { PreampError } from "../../../src/sdk/errors.ts";
-import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
+import { MockProvider } from "../../../src/testing/mock_provider.ts";
 import { toPlain } from "../../../src/sdk/json.ts";
 import type { JsonObject } from "../../../src/sdk/types.ts";
 import { ConflictError } from "../../../src/store/store.ts";

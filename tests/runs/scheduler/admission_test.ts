@@ -2,7 +2,7 @@ import type { AdmissionSlot } from "../../../src/runs/run/run_options.ts";
 import { Admission, CallerSlots } from "../../../src/runs/scheduler/admission.ts";
 import { HeldLeases } from "../../../src/runs/scheduler/leases.ts";
 import type { PreampError } from "../../../src/sdk/errors.ts";
-import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../../src/testing/clocks.ts";
 import { MemoryStore } from "../../../src/store/memory.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { CALLER, STRANGER } from "../../support/runs.ts";

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { RemoteRuns } from "../../../src/runs/scheduler/remote_runs.ts";
 import type { RunsDeps } from "../../../src/runs/ports.ts";
-import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../../src/testing/clocks.ts";
 import { MemoryStore } from "../../../src/store/memory.ts";
 import { assertEquals } from "../../assert.ts";
 

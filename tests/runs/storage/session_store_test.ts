@@ -1,8 +1,8 @@
 /** One active run per session, and the state of a session between runs. */
-import { assertToolPairs } from "../../../src/sdk/testing/assertions.ts";
+import { assertToolPairs } from "../../../src/testing/assertions.ts";
 import { PreampError } from "../../../src/sdk/errors.ts";
-import type { FakeClock } from "../../../src/sdk/testing/clocks.ts";
-import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
+import type { FakeClock } from "../../../src/testing/clocks.ts";
+import { MockProvider } from "../../../src/testing/mock_provider.ts";
 import type { Message } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { calls, hook, nextTurn, tool, until } from "../../support/sessions.ts";

@@ -1,5 +1,5 @@
 /** A guest that died stays dead for its run; what an honest module does wrong does not kill it. */
-import { TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
+import { TestCoordinator } from "../../../src/testing/coordinator.ts";
 import { PreampError } from "../../../src/sdk/errors.ts";
 import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { Lab, mounted, toolOf } from "../../support/sandbox.ts";

@@ -3,9 +3,9 @@
  * carry it.
  */
 import { classifyMountReturn } from "../../../src/kernel/mounting/mount_diagnosis.ts";
-import { FakeApproval, MockTool } from "../../../src/sdk/testing/mocks.ts";
-import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
-import { TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
+import { FakeApproval, MockTool } from "../../../src/testing/mocks.ts";
+import { FakeClock } from "../../../src/testing/clocks.ts";
+import { TestCoordinator } from "../../../src/testing/coordinator.ts";
 import { methodOf } from "../../../src/sdk/snake_case_aliases.ts";
 import { objectProxy } from "../../../src/sandbox/guest/guest_proxies.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";

@@ -8,7 +8,7 @@ import { EmissionTable, serveRequest } from "../../../src/sandbox/guest/guest_re
 import { ObjectTable } from "../../../src/sandbox/guest/object_table.ts";
 import { applyNotification, GuestMounts, type GuestParts } from "../../../src/sandbox/guest/guest_mounts.ts";
 import type { Notification } from "../../../src/sandbox/protocol.ts";
-import { createTestCoordinator, TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
+import { createTestCoordinator, TestCoordinator } from "../../../src/testing/coordinator.ts";
 import type { Emission } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertStrictEquals, assertThrows } from "../../assert.ts";
 import { PreampError } from "../../../src/sdk/errors.ts";

@@ -1,5 +1,5 @@
 /** What a guest receives of its session, and of its process. */
-import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../../src/testing/clocks.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { Lab, mounted, toolOf } from "../../support/sandbox.ts";

@@ -1,5 +1,5 @@
 /** What a module sees of a stack: its own frames, never where the server's files are. */
-import { createTestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
+import { createTestCoordinator } from "../../../src/testing/coordinator.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { Lab } from "../../support/sandbox.ts";
 

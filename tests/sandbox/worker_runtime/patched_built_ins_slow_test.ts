@@ -2,7 +2,7 @@
  * A module that replaces built-ins of its isolate is served all the same: what carries its messages has
  * built-ins of its own.
  */
-import { createTestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
+import { createTestCoordinator } from "../../../src/testing/coordinator.ts";
 import type { Tool } from "../../../src/sdk/types.ts";
 import { errorMessage } from "../../../src/sdk/errors.ts";
 import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";

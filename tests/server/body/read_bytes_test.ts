@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { readBody } from "../../../src/server/body/read_bytes.ts";
 import { problemOf, testApp } from "../../support/http.ts";
 import { until } from "../../support/clock.ts";
-import { FakeClock, turn } from "../../../src/sdk/testing/clocks.ts";
+import { FakeClock, turn } from "../../../src/testing/clocks.ts";
 
 const LIMITS = { max_bytes: 20_000, deadline_ms: 10_000 };
 

@@ -4,7 +4,7 @@ import { callerBounds } from "../../../src/server/mod.ts";
 import { DOCUMENT_LIMITS } from "../../../src/plan/parse/document_limits.ts";
 import { defaultPolicy } from "../../../src/policy/settings.ts";
 import { problemOf, testApp } from "../../support/http.ts";
-import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../../src/testing/clocks.ts";
 
 Deno.test("createRateLimiter() allows a full bucket at once, then one request per refilled token", async () => {
   const clock = new FakeClock();

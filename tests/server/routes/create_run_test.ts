@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { PreampError } from "../../../src/sdk/errors.ts";
-import { turn } from "../../../src/sdk/testing/clocks.ts";
+import { turn } from "../../../src/testing/clocks.ts";
 import { bodyOf, DELTA, PLAN, problemOf, readEvents, type TestApp, testApp } from "../../support/http.ts";
 
 /** Resolves to the newest run once it has a status. */

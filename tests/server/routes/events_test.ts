@@ -2,7 +2,7 @@ import { assert, assertEquals } from "../../assert.ts";
 import { bodyOf, problemOf, readEvents, testApp } from "../../support/http.ts";
 import { PreampError } from "../../../src/sdk/errors.ts";
 import { until } from "../../support/clock.ts";
-import { turn } from "../../../src/sdk/testing/clocks.ts";
+import { turn } from "../../../src/testing/clocks.ts";
 
 const SSE = { accept: "text/event-stream" };
 

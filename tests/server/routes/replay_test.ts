@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "../../assert.ts";
 import { createRuntime } from "../../../src/app/runtime.ts";
 import { createApp } from "../../../src/server/app.ts";
-import { turn } from "../../../src/sdk/testing/clocks.ts";
+import { turn } from "../../../src/testing/clocks.ts";
 import { bodyOf, problemOf, testApp } from "../../support/http.ts";
 
 const PLAN = {

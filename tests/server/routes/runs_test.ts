@@ -1,5 +1,5 @@
 import { assertEquals } from "../../assert.ts";
-import { turn } from "../../../src/sdk/testing/clocks.ts";
+import { turn } from "../../../src/testing/clocks.ts";
 import { bodyOf, problemOf, type TestApp, testApp } from "../../support/http.ts";
 
 /** Resolves when the runs have ended. */

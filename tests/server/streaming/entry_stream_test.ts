@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { entryStream, type EntryStreamOptions } from "../../../src/server/streaming/entry_stream.ts";
-import { FakeClock, turn } from "../../../src/sdk/testing/clocks.ts";
+import { FakeClock, turn } from "../../../src/testing/clocks.ts";
 
 function streamOf(pages: readonly (readonly string[])[], options: Partial<EntryStreamOptions<string>> = {}) {
   const seen = { requested: 0, ended: [] as string[] };

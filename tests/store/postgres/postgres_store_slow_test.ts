@@ -1,5 +1,5 @@
 import pg from "pg";
-import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
+import { FakeClock } from "../../../src/testing/clocks.ts";
 import { createPool } from "../../../src/store/postgres/database.ts";
 import { openPostgresMaintenance, WRONG_LOGS } from "../../../src/store/postgres/maintenance.ts";
 import { Notifications } from "../../../src/store/postgres/notifications.ts";

@@ -4,8 +4,8 @@ import {
   AssertionError,
   assertToolPairs,
   toolPairFindings,
-} from "../../src/sdk/testing/assertions.ts";
-import { EventRecorder } from "../../src/sdk/testing/hooks.ts";
+} from "../../src/testing/assertions.ts";
+import { EventRecorder } from "../../src/testing/hooks.ts";
 import { assertEquals, assertThrows } from "../assert.ts";
 
 const user: Message = { role: "user", content: "x" };

@@ -1,9 +1,9 @@
 /** The context contract as a test suite. */
-import type { ContextManager, RequestOptions } from "../../contracts.ts";
-import { errorMessage } from "../../errors.ts";
-import { jsonEqual } from "../../json.ts";
-import { type Message, textOf } from "../../messages.ts";
-import { methodOf } from "../../snake_case_aliases.ts";
+import type { ContextManager, RequestOptions } from "../../sdk/contracts.ts";
+import { errorMessage } from "../../sdk/errors.ts";
+import { jsonEqual } from "../../sdk/json.ts";
+import { type Message, textOf } from "../../sdk/messages.ts";
+import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { assertToolPairs } from "../assertions.ts";
 import type { TestCoordinator } from "../coordinator.ts";
 import {

@@ -1,7 +1,7 @@
 /** Registers the cases of contract suites, and mounts and unmounts the subject of a case. */
-import type { Cleanup, Module } from "../../contracts.ts";
-import { isObject, type JsonObject } from "../../json.ts";
-import { methodOf } from "../../snake_case_aliases.ts";
+import type { Cleanup, Module } from "../../sdk/contracts.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { AssertionError } from "../assertions.ts";
 import { TestCoordinator, type TestCoordinatorOptions } from "../coordinator.ts";
 import { withinTime } from "../clocks.ts";

@@ -1,7 +1,7 @@
 /** Hooks of modules under test: a complete registry that records what was emitted. */
-import type { Clock } from "../contracts.ts";
-import { HandlerList, readRegistration, requireEventName } from "../handler_list.ts";
-import { noopEmission, runChain } from "../hook_chain.ts";
+import type { Clock } from "../sdk/contracts.ts";
+import { HandlerList, readRegistration, requireEventName } from "../sdk/handler_list.ts";
+import { noopEmission, runChain } from "../sdk/hook_chain.ts";
 import {
   type Disposer,
   type Emission,
@@ -9,10 +9,10 @@ import {
   type HookOptions,
   type HookRegistry,
   HookRegistryBase,
-} from "../hooks.ts";
-import { isObject, type JsonObject, toPlainObject } from "../json.ts";
-import { withRequestId } from "../request_ids.ts";
-import { withSnakeCase } from "../snake_case_aliases.ts";
+} from "../sdk/hooks.ts";
+import { isObject, type JsonObject, toPlainObject } from "../sdk/json.ts";
+import { withRequestId } from "../sdk/request_ids.ts";
+import { withSnakeCase } from "../sdk/snake_case_aliases.ts";
 import { FakeClock, withinTime } from "./clocks.ts";
 
 /** A recorded failure of a handler. */

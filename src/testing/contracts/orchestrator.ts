@@ -1,8 +1,8 @@
 /** The orchestrator contract as a test suite. */
-import type { Orchestrator } from "../../contracts.ts";
-import { errorMessage } from "../../errors.ts";
-import type { JsonObject } from "../../json.ts";
-import { type Message, textOf } from "../../messages.ts";
+import type { Orchestrator } from "../../sdk/contracts.ts";
+import { errorMessage } from "../../sdk/errors.ts";
+import type { JsonObject } from "../../sdk/json.ts";
+import { type Message, textOf } from "../../sdk/messages.ts";
 import { assertToolPairs, toolPairFindings } from "../assertions.ts";
 import type { TestCoordinator } from "../coordinator.ts";
 import { MockContextManager, MockTool } from "../mocks.ts";

@@ -1,15 +1,15 @@
 /** The provider contract as a test suite. */
-import { errorName } from "../../errors.ts";
-import { deepFreeze, isObject, jsonEqual } from "../../json.ts";
+import { errorName } from "../../sdk/errors.ts";
+import { deepFreeze, isObject, jsonEqual } from "../../sdk/json.ts";
 import {
   type ChatRequest,
   type ChatResponse,
   type StreamDelta,
   textOf,
   toChatResponse,
-} from "../../messages.ts";
-import type { Provider } from "../../providers.ts";
-import type { ToolCall } from "../../tools.ts";
+} from "../../sdk/messages.ts";
+import type { Provider } from "../../sdk/providers.ts";
+import type { ToolCall } from "../../sdk/tools.ts";
 import {
   camelCased,
   type Cases,

@@ -1,7 +1,7 @@
 /** Assertions for tests of modules. */
-import { isCallBlock } from "../checks.ts";
-import { jsonEqual, type JsonObject } from "../json.ts";
-import type { Message } from "../messages.ts";
+import { isCallBlock } from "../sdk/checks.ts";
+import { jsonEqual, type JsonObject } from "../sdk/json.ts";
+import type { Message } from "../sdk/messages.ts";
 import type { EventRecorder } from "./hooks.ts";
 
 /** Thrown by a failed assertion of this kit. */

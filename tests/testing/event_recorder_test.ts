@@ -1,6 +1,6 @@
 import { errorMessage } from "../../src/sdk/errors.ts";
-import { FakeClock } from "../../src/sdk/testing/clocks.ts";
-import { EventRecorder } from "../../src/sdk/testing/hooks.ts";
+import { FakeClock } from "../../src/testing/clocks.ts";
+import { EventRecorder } from "../../src/testing/hooks.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { testHookRegistry } from "../contracts/hook_registry.ts";
 

@@ -2,8 +2,8 @@
  * Makes an input that fits a JSON Schema, for tests of tools without an example. The same schema gives the
  * same input.
  */
-import { isObject, jsonEqual, type JsonObject, type JsonSchema } from "../json.ts";
-import { schemaProblems } from "../loop/tool_input_validation.ts";
+import { isObject, jsonEqual, type JsonObject, type JsonSchema } from "../sdk/json.ts";
+import { schemaProblems } from "../sdk/loop/tool_input_validation.ts";
 import { textMatching } from "./pattern_text.ts";
 
 /** An input, or the reason why none could be made. */

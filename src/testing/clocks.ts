@@ -1,7 +1,7 @@
 /** Time in tests: a clock that a test advances, waits for conditions, and timeouts. */
 import { setImmediate } from "node:timers";
-import { waitOf } from "../abortable.ts";
-import type { Clock } from "../contracts.ts";
+import { waitOf } from "../sdk/abortable.ts";
+import type { Clock } from "../sdk/contracts.ts";
 
 interface Timer {
   readonly at: number;

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers";
 import { nodeCrypto } from "../../src/sdk/digest.ts";
-import { FakeClock, realClock, turn, waitFor, withinTime } from "../../src/sdk/testing/clocks.ts";
+import { FakeClock, realClock, turn, waitFor, withinTime } from "../../src/testing/clocks.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 
 Deno.test("advance() ends waits in order of their times, then of their start", async () => {

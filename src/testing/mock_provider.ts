@@ -1,12 +1,12 @@
 /** A provider with scripted answers: texts, tool calls, failures, delays, usage, streamed deltas. */
-import type { Clock } from "../contracts.ts";
-import { LLMError, type LLMErrorOptions, type LLMErrorType } from "../llm_errors.ts";
-import { isObject, type JsonObject, toPlain } from "../json.ts";
-import type { ContentBlock } from "../content_blocks.ts";
-import { type ChatRequest, type ChatResponse, toChatResponse, Usage } from "../messages.ts";
-import { type CompleteOptions, ModelInfo, type Provider, ProviderInfo } from "../providers.ts";
-import { withSnakeCase } from "../snake_case_aliases.ts";
-import type { ToolCall } from "../tools.ts";
+import type { Clock } from "../sdk/contracts.ts";
+import { LLMError, type LLMErrorOptions, type LLMErrorType } from "../sdk/llm_errors.ts";
+import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
+import type { ContentBlock } from "../sdk/content_blocks.ts";
+import { type ChatRequest, type ChatResponse, toChatResponse, Usage } from "../sdk/messages.ts";
+import { type CompleteOptions, ModelInfo, type Provider, ProviderInfo } from "../sdk/providers.ts";
+import { withSnakeCase } from "../sdk/snake_case_aliases.ts";
+import type { ToolCall } from "../sdk/tools.ts";
 
 /** A scripted failure. */
 export interface ScriptedFailure extends LLMErrorOptions {

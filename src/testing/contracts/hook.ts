@@ -1,8 +1,8 @@
 /** The hook contract as a test suite. */
-import type { HookDefinition } from "../../define.ts";
-import { type Action, parseHookResult } from "../../hook_result.ts";
-import type { HookHandler, HookOptions } from "../../hooks.ts";
-import { isObject, type JsonObject } from "../../json.ts";
+import type { HookDefinition } from "../../sdk/define.ts";
+import { type Action, parseHookResult } from "../../sdk/hook_result.ts";
+import type { HookHandler, HookOptions } from "../../sdk/hooks.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { EventRecorder } from "../hooks.ts";
 import {
   type Cases,

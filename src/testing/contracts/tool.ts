@@ -1,7 +1,13 @@
 /** The tool contract as a test suite. */
-import { deepFreeze, isObject, jsonEqual, type JsonObject, toPlain } from "../../json.ts";
-import { inputSchemaOf, methodOf } from "../../snake_case_aliases.ts";
-import { type Tool, TOOL_NAME, type ToolCallContext, type ToolResult, toToolResult } from "../../tools.ts";
+import { deepFreeze, isObject, jsonEqual, type JsonObject, toPlain } from "../../sdk/json.ts";
+import { inputSchemaOf, methodOf } from "../../sdk/snake_case_aliases.ts";
+import {
+  type Tool,
+  TOOL_NAME,
+  type ToolCallContext,
+  type ToolResult,
+  toToolResult,
+} from "../../sdk/tools.ts";
 import { exampleInput, type ExampleInputOptions } from "../example_input.ts";
 import {
   type Cases,

@@ -1,5 +1,5 @@
 /** A coordinator for tests of one module, complete but without a session, a log and guards. */
-import { CancellationToken } from "../cancellation.ts";
+import { CancellationToken } from "../sdk/cancellation.ts";
 import {
   type Cleanup,
   type Clock,
@@ -10,24 +10,24 @@ import {
   noPermissions,
   type Orchestrator,
   type Permissions,
-} from "../contracts.ts";
-import { errorName } from "../errors.ts";
+} from "../sdk/contracts.ts";
+import { errorName } from "../sdk/errors.ts";
 import {
   admitInjections,
   afterApproval,
   approvalOutcome,
   injectedMessage,
   type InjectionLimits,
-} from "../hook_outcomes.ts";
-import { runChain } from "../hook_chain.ts";
-import type { ApprovalQuestion, Emission, UserMessage } from "../hooks.ts";
-import { isObject, type JsonObject } from "../json.ts";
-import type { Provider } from "../providers.ts";
-import { count, emptyCounters } from "../run_counters.ts";
-import { SessionStatus } from "../session_status.ts";
-import { registerHook } from "../handler_list.ts";
-import { resolvePoint, type SingleSlot, withSnakeCase } from "../snake_case_aliases.ts";
-import { type Tool, ToolResult } from "../tools.ts";
+} from "../sdk/hook_outcomes.ts";
+import { runChain } from "../sdk/hook_chain.ts";
+import type { ApprovalQuestion, Emission, UserMessage } from "../sdk/hooks.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { Provider } from "../sdk/providers.ts";
+import { count, emptyCounters } from "../sdk/run_counters.ts";
+import { SessionStatus } from "../sdk/session_status.ts";
+import { registerHook } from "../sdk/handler_list.ts";
+import { resolvePoint, type SingleSlot, withSnakeCase } from "../sdk/snake_case_aliases.ts";
+import { type Tool, ToolResult } from "../sdk/tools.ts";
 import { EventRecorder } from "./hooks.ts";
 import { ApprovalTimeoutError, FakeApproval, MockContextManager, MockTool } from "./mocks.ts";
 import { FakeClock, withinTime } from "./clocks.ts";

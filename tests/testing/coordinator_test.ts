@@ -7,15 +7,15 @@ import {
   MockCoordinator,
   TestCoordinator,
   type TestCoordinatorOptions,
-} from "../../src/sdk/testing/coordinator.ts";
+} from "../../src/testing/coordinator.ts";
 import {
   FakeApproval,
   MockContextManager,
   MockTool,
   type ScriptedAnswer,
   ScriptedOrchestrator,
-} from "../../src/sdk/testing/mocks.ts";
-import { FakeClock } from "../../src/sdk/testing/clocks.ts";
+} from "../../src/testing/mocks.ts";
+import { FakeClock } from "../../src/testing/clocks.ts";
 import type { ToolResult } from "../../src/sdk/tools.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 

@@ -1,11 +1,17 @@
 /** Small parts of a session for tests: a context manager, a tool, an orchestrator and an approval system. */
-import type { Clock, ContextManager, ExecuteOptions, Orchestrator, RequestOptions } from "../contracts.ts";
-import type { ApprovalQuestion, HookRegistry } from "../hooks.ts";
-import { isObject, type JsonObject, type JsonSchema, toPlain, toPlainObject } from "../json.ts";
-import { type Message, type Prompt, textOf, toBlocks } from "../messages.ts";
-import type { Provider } from "../providers.ts";
-import { withSnakeCase } from "../snake_case_aliases.ts";
-import { type RiskLevel, type Tool, type ToolCallContext, ToolResult } from "../tools.ts";
+import type {
+  Clock,
+  ContextManager,
+  ExecuteOptions,
+  Orchestrator,
+  RequestOptions,
+} from "../sdk/contracts.ts";
+import type { ApprovalQuestion, HookRegistry } from "../sdk/hooks.ts";
+import { isObject, type JsonObject, type JsonSchema, toPlain, toPlainObject } from "../sdk/json.ts";
+import { type Message, type Prompt, textOf, toBlocks } from "../sdk/messages.ts";
+import type { Provider } from "../sdk/providers.ts";
+import { withSnakeCase } from "../sdk/snake_case_aliases.ts";
+import { type RiskLevel, type Tool, type ToolCallContext, ToolResult } from "../sdk/tools.ts";
 
 /** A context manager over a list that never compacts; copies messages in and out. */
 export class MockContextManager implements ContextManager {

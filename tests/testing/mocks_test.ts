@@ -1,14 +1,9 @@
 import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { type StreamDelta, textOf } from "../../src/sdk/messages.ts";
-import { createTestCoordinator } from "../../src/sdk/testing/coordinator.ts";
-import {
-  FakeApproval,
-  MockContextManager,
-  MockTool,
-  ScriptedOrchestrator,
-} from "../../src/sdk/testing/mocks.ts";
-import { FakeClock } from "../../src/sdk/testing/clocks.ts";
-import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { createTestCoordinator } from "../../src/testing/coordinator.ts";
+import { FakeApproval, MockContextManager, MockTool, ScriptedOrchestrator } from "../../src/testing/mocks.ts";
+import { FakeClock } from "../../src/testing/clocks.ts";
+import { MockProvider } from "../../src/testing/mock_provider.ts";
 import { ToolResult } from "../../src/sdk/tools.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 
