@@ -12,11 +12,13 @@ import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { textOf } from "../../sdk/messages.ts";
 import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
+import { onAbort } from "../../sdk/abortable.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Prompt, RaisableLimit } from "../../sdk/types.ts";
 import { ApprovalQueue } from "./approval_queue.ts";
 import type { RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { Spawner } from "../subagents/spawner.ts";
+import type { Lease } from "./lease.ts";
 import { checkRaised, raisedLimit, type RaisedLimits } from "./raised_limits.ts";
 import { RunLog } from "./run_log.ts";
 import { announceRecovery, hasStarted, restoreRun, stateAfter, waitingTexts } from "./restored_run.ts";
@@ -69,6 +71,7 @@ export class ActiveRun implements RunHandle {
   late_commit: Promise<void> | null = null;
   /** Whether another process continues the run. */
   #is_suspended = false;
+  lease: Lease | null = null;
   /** Whether the run is stored. */
   is_accepted = false;
   /** State of the turn that a crashed process left. */
@@ -151,6 +154,17 @@ export class ActiveRun implements RunHandle {
   /** What the run keeps of the files that it changes. */
   get files(): FileChanges {
     return this.#files ??= new FileChanges(this);
+  }
+
+  /** Writes with this lease from now on. Leaves the run once another process has taken the lease. */
+  hold(lease: Lease): void {
+    this.lease = lease;
+    if (this.options.deps.store.changed === undefined) return; // no other process
+    onAbort(lease.lost, () => {
+      if (this.lease !== lease || !this.is_accepted || this.#ending) return; // its next commit is refused
+      if (this.projection.status === "queued") this.handOver();
+      else void this.leave();
+    });
   }
 
   /** Receives entries after they are stored. */

@@ -5,7 +5,8 @@ import type { RunnablePlan, RunsDeps, SecretSink, ServiceLimits } from "../ports
 import type { StoredHeaders } from "../storage/run_headers.ts";
 import type { OrphanedRun } from "../storage/run_input.ts";
 import type { RunProjection } from "./run_projection.ts";
-import type { Awaitable, Change, Fence } from "../../store/store.ts";
+import type { Awaitable, Change } from "../../store/store.ts";
+import type { Lease } from "./lease.ts";
 import type { Caller, CreateOptions, LastRun, Run, RunEntry, RunRequest, SavedSession } from "../types.ts";
 
 /** The state of a turn that the run continues: from an entry of another run, or from before a crash. */
@@ -73,6 +74,8 @@ export interface RunFacts {
   readonly projection: RunProjection;
   readonly store: RunWrites;
   readonly limitGuard: RunLimitGuard;
+  /** The lease of the run's session, or of its place in a queue; null until it is acquired. */
+  readonly lease: Lease | null;
   /** The run's own session. */
   readonly session: Session;
   /** Outcome of the run for its session; null while the run is active. */
@@ -83,8 +86,6 @@ export interface RunFacts {
 
 /** The scheduler of a run. Other processes may use the stored sessions too. */
 export interface RunOwner {
-  /** Returns the fence of the run's session, or of its place in a queue. */
-  fence(run: RunFacts): Fence | undefined;
   /**
    * Acquires the session of an earlier sub-agent, which only the session that spawned it may continue.
    * @throws {PreampError} `not_found`, `session_busy`.

@@ -61,12 +61,12 @@ export class RunStore implements RunWrites {
   }
 
   tryCommit(changes: readonly Change[], is_repeated = false): Awaitable<void> {
-    const fence = this.#run.options.scheduler.fence(this.#run);
+    const fence = this.#run.lease?.fence;
     return is_repeated ? this.#commitAgain(changes, fence) : this.#store.commit(changes, fence);
   }
 
   commit(changes: readonly Change[]): Awaitable<void> {
-    const fence = this.#run.options.scheduler.fence(this.#run);
+    const fence = this.#run.lease?.fence;
     return this.wait(
       () => this.#store.commit(changes, fence),
       () => this.#commitAgain(changes, fence),

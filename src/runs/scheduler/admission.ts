@@ -163,7 +163,7 @@ export class CallerSlots {
       this.#own.add(slot);
       let taken = false;
       try {
-        taken = await this.#held.acquire(slot, of_dead);
+        taken = await this.#held.acquire(slot, of_dead) !== null;
       } finally {
         if (!taken) this.#own.delete(slot);
       }

@@ -4,7 +4,8 @@
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/types.ts";
-import type { Fence, Store } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
+import { Lease } from "../run/lease.ts";
 import type { ActiveRun } from "../run/run.ts";
 import { ReleasingMap } from "./releasing_map.ts";
 
@@ -12,10 +13,10 @@ import { ReleasingMap } from "./releasing_map.ts";
 const LEASE_MS = 5_000;
 const RENEW_MS = 1_500;
 
-interface HeldLease {
-  readonly fence: Fence;
+/** A lease with its renewal. */
+class HeldLease extends Lease {
   /** Whether the store has not answered the last renewal yet, or another process has the lease. */
-  is_renewing: boolean;
+  is_renewing = false;
 }
 
 /** The leases of this process. */
@@ -28,8 +29,6 @@ export class HeldLeases {
   #renewing: ReturnType<typeof setInterval> | null = null;
   /** Messages of the renewals that failed since the last report. */
   #failures: string[] = [];
-  /** Called once with each lease that another process has taken. */
-  onLost: (name: string) => void = () => {};
 
   /** @param owner Name of this process among those that share the store. */
   constructor(store: Store, owner: string, log: (level: "error", event: string, facts: JsonObject) => void) {
@@ -38,19 +37,15 @@ export class HeldLeases {
     this.#log = log;
   }
 
-  /** Returns the fence of a lease; undefined when this process does not have it. */
-  fence(name: string): Fence | undefined {
-    return this.#held.get(name)?.fence;
-  }
-
-  /** Acquires a lease; returns false while another process has it. `wait`: see {@link Store.acquire}. */
-  async acquire(name: string, wait = true): Promise<boolean> {
+  /** Acquires a lease; resolves to null while another process has it. `wait`: see {@link Store.acquire}. */
+  async acquire(name: string, wait = true): Promise<Lease | null> {
     const token = await this.#store.acquire(name, this.#owner, LEASE_MS, wait);
-    if (token === null) return false;
-    this.#held.set(name, { fence: { lease: name, token }, is_renewing: false });
+    if (token === null) return null;
+    const lease = new HeldLease({ lease: name, token });
+    this.#held.set(name, lease);
     // without other processes, nothing takes an expired lease
     if (this.#store.changed) this.#renewing ??= setInterval(() => this.#renewAll(), RENEW_MS);
-    return true;
+    return lease;
   }
 
   /** Releases a lease, even if the store fails: a lease that is not released expires. */
@@ -91,7 +86,7 @@ export class HeldLeases {
       if (!renewed) { // its fence stays, with which every commit is refused
         if (this.#held.get(lease) !== held) return;
         this.#log("error", "lease_lost", { lease });
-        return this.onLost(lease);
+        return held.lose();
       }
     } catch (error) {
       this.#failures.push(String(error));
@@ -122,17 +117,12 @@ export function busyElsewhere(run_id?: string): string {
     `another machine, the session is free within ${FREE_AFTER_S} s`;
 }
 
-/** Begin of the names of these leases. */
-const SESSION = "session/";
-
 /** Returns the name of a session's lease. */
 export function sessionLease(session_id: string): string {
-  return SESSION + session_id;
+  return `session/${session_id}`;
 }
 
-interface Lease {
-  /** Its name in the store. */
-  readonly name: string;
+interface SessionLease {
   /** Null until the run of a crashed process is restored. */
   run: ActiveRun | null;
   /** Created by the first waiter. */
@@ -143,13 +133,12 @@ interface Lease {
 export class SessionLeases {
   readonly #held: HeldLeases;
   readonly #onReleased: (session_id: string) => void;
-  readonly #leases = new ReleasingMap<Lease>();
+  readonly #leases = new ReleasingMap<SessionLease>();
 
   /** @param onReleased Called when a session is free in this process. */
   constructor(held: HeldLeases, onReleased: (session_id: string) => void) {
     this.#held = held;
     this.#onReleased = onReleased;
-    held.onLost = (name) => void this.#abandon(name);
   }
 
   /** Returns the run that has a session's lease. */
@@ -167,12 +156,6 @@ export class SessionLeases {
     return this.#leases.items.flatMap(({ run }) => run ?? []);
   }
 
-  /** Returns the fence of a session's lease; undefined when this process does not have it. */
-  fence(session_id: string): Fence | undefined {
-    const lease = this.#leases.get(session_id);
-    return lease && this.#held.fence(lease.name);
-  }
-
   /** Resolves once the current lease of a session is released. Another run may have acquired it since. */
   async whenReleased(session_id: string): Promise<void> {
     const lease = this.#leases.get(session_id);
@@ -180,35 +163,26 @@ export class SessionLeases {
   }
 
   /**
-   * Acquires the lease of a session for a run; resolves to false while another process has it. Within this
+   * Acquires the lease of a session for a run; resolves to null while another process has it. Within this
    * process the first call wins, synchronously. `run`: null for recovery, which does not yet know whether
    * there is a run to restore; others wait meanwhile.
    * @throws {PreampError} `session_busy` while another run of this process has the lease.
    */
-  async acquire(session_id: string, run: ActiveRun | null): Promise<boolean> {
+  async acquire(session_id: string, run: ActiveRun | null): Promise<Lease | null> {
     for (let held = this.#leases.get(session_id); held; held = this.#leases.get(session_id)) {
       if (held.run !== null) throw busyError(session_id, "another run has not ended");
       await this.whenReleased(session_id);
     }
-    const lease: Lease = { name: sessionLease(session_id), run, released: null };
-    this.#leases.set(session_id, lease);
-    let acquired = false;
+    const entry: SessionLease = { run, released: null };
+    this.#leases.set(session_id, entry);
+    let lease: Lease | null = null;
     try {
-      acquired = await this.#held.acquire(lease.name);
+      lease = await this.#held.acquire(sessionLease(session_id));
     } finally {
-      if (!acquired) this.#remove(session_id, lease);
+      if (lease === null) this.#remove(session_id, entry);
     }
-    return acquired;
-  }
-
-  /** Stops executing a run that another process continues already, because this one stood still. */
-  async #abandon(name: string): Promise<void> {
-    const session_id = name.replace(SESSION, "");
-    const lease = this.#leases.get(session_id);
-    const run = lease?.name === name ? lease.run : null;
-    if (!run?.is_accepted || run.ended) return; // its next commit is refused
-    if (run.session_id !== session_id) return; // a sub-agent's: the run has its own
-    await run.leave();
+    if (lease && run?.session_id === session_id) run.hold(lease); // else a sub-agent's: the run has its own
+    return lease;
   }
 
   /** Gives the lease of a session, which was acquired without a run, to its run. */
@@ -220,11 +194,11 @@ export class SessionLeases {
   async release(session_id: string): Promise<void> {
     const lease = this.#leases.get(session_id);
     if (!lease) return;
-    await this.#held.release(lease.name);
+    await this.#held.release(sessionLease(session_id));
     this.#remove(session_id, lease);
   }
 
-  #remove(session_id: string, lease: Lease): void {
+  #remove(session_id: string, lease: SessionLease): void {
     if (this.#leases.get(session_id) !== lease) return; // released meanwhile, and maybe acquired again
     this.#leases.delete(session_id);
     lease.released?.resolve();

@@ -8,6 +8,7 @@ import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { RunnablePlan } from "../ports.ts";
+import type { Lease } from "../run/lease.ts";
 import { lostAttempts } from "../run/restored_run.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { NewRun } from "../run/run_options.ts";
@@ -37,6 +38,7 @@ const MAX_REPEATED_CALLS = 2;
 
 /** A run whose process is gone, and the lease that was acquired for it. */
 interface Claim extends OrphanedRun {
+  readonly lease: Lease;
   release(): Promise<void>;
 }
 
@@ -117,25 +119,26 @@ export class Recovery {
     const { leases } = this.#scheduler;
     if (this.#stopped.signal.aborted) return null;
     if (session_id === undefined) { // it waits, or was about to begin
-      if (!await this.#queue.claim(run_id)) return null;
-      const claim = await this.#read(run_id, () => this.#queue.disclaim(run_id));
+      const lease = await this.#queue.claim(run_id);
+      if (lease === null) return null;
+      const claim = await this.#read(run_id, lease, () => this.#queue.disclaim(run_id));
       if (claim === null || isWaiting(claim.entries)) return claim;
       await claim.release();
       ({ session_id } = claim.input);
     }
     const begun_in = session_id;
-    if (leases.has(begun_in) || !await leases.acquire(begun_in, null)) return null;
-    return await this.#read(run_id, async () => await leases.release(begun_in));
+    const lease = leases.has(begun_in) ? null : await leases.acquire(begun_in, null);
+    return lease && await this.#read(run_id, lease, async () => await leases.release(begun_in));
   }
 
   /** Reads a run whose lease was acquired; releases it and resolves to null when the run has ended. */
-  async #read(run_id: string, release: () => Promise<void>): Promise<Claim | null> {
+  async #read(run_id: string, lease: Lease, release: () => Promise<void>): Promise<Claim | null> {
     const { store } = this.#scheduler.deps;
     try {
       const input = await loadOpenInput(store, run_id);
       if (input !== null) {
         const entries = await store.entries(run_id, 0, Number.MAX_SAFE_INTEGER) as Entry[] | null;
-        if (entries !== null) return { input, entries, release };
+        if (entries !== null) return { input, entries, lease, release };
         await store.commit([inputDeletion(run_id)]);
       }
     } catch (error) {
@@ -149,7 +152,7 @@ export class Recovery {
   /** Continues a run, or ends it; resolves to false when this process stops and leaves it to others. */
   async #recoverRun(claim: Claim): Promise<boolean> {
     const { deps: { log }, leases } = this.#scheduler;
-    const { input: { session_id }, entries, release } = claim;
+    const { input: { session_id }, entries, lease, release } = claim;
     const { signal } = this.#stopped;
     let run: ActiveRun | null = null;
     try {
@@ -162,6 +165,7 @@ export class Recovery {
       await release();
       return !signal.aborted;
     }
+    run.hold(lease);
     if (isWaiting(entries)) {
       this.#queue.wait(run);
       this.#scheduler.register(run);
@@ -187,7 +191,7 @@ export class Recovery {
    * Creates the run in this process. Ends it and resolves to null when its plan is no longer allowed, or its
    * model call was lost too often.
    */
-  async #restore({ input: stored, entries }: Claim): Promise<ActiveRun | null> {
+  async #restore({ input: stored, entries, lease }: Claim): Promise<ActiveRun | null> {
     const { deps, sessions } = this.#scheduler;
     const { run_id, session_id, caller } = stored;
     // the session of a waiting run may be deleted
@@ -196,7 +200,7 @@ export class Recovery {
     const input = saved && stored.surface === null ? { ...stored, ...initialState(saved) } : stored;
     const lost = lostAttempts(entries, session_id);
     if (lost > MAX_REPEATED_CALLS) {
-      await this.#end({ input, entries }, saved, lostCallError(lost));
+      await this.#end({ input, entries }, saved, lease, lostCallError(lost));
       return null;
     }
     const origin = input.plan_origin;
@@ -215,7 +219,7 @@ export class Recovery {
       );
     } catch (error) {
       if (!(error instanceof PreampError)) throw error; // such as a network that is down: tried again
-      await this.#end({ input, entries }, saved, error);
+      await this.#end({ input, entries }, saved, lease, error);
       return null;
     }
     return this.#newRun({
@@ -233,18 +237,23 @@ export class Recovery {
     });
   }
 
-  /** Ends a run of a process that is gone, instead of continuing it. This process has its session's lease. */
-  async endOrphan(run_id: string): Promise<void> {
+  /** Ends a run of a process that is gone, instead of continuing it. `lease`: that of its session. */
+  async endOrphan(run_id: string, lease: Lease): Promise<void> {
     const { deps: { store }, sessions } = this.#scheduler;
     const input = await loadOpenInput(store, run_id);
     const entries = await store.entries(run_id, 0, Number.MAX_SAFE_INTEGER) as Entry[] | null;
     if (input === null || entries === null) return;
-    await this.#end({ input, entries }, await sessions.find(input.caller, input.session_id));
+    await this.#end({ input, entries }, await sessions.find(input.caller, input.session_id), lease);
   }
 
   /** Ends a run that cannot be restored, or is not to be. */
-  async #end(orphan: OrphanedRun, saved: SavedSession | null, error?: Error): Promise<void> {
-    const { deps: { store, clock, limitsOf, log }, leases } = this.#scheduler;
+  async #end(
+    orphan: OrphanedRun,
+    saved: SavedSession | null,
+    { fence }: Lease,
+    error?: Error,
+  ): Promise<void> {
+    const { store, clock, limitsOf, log } = this.#scheduler.deps;
     const { input, entries } = orphan;
     const { run_id, session_id, caller } = input;
     if (error) log("warning", "run_not_continued", { run_id, message: errorMessage(error) });
@@ -267,7 +276,7 @@ export class Recovery {
           expires_ms,
         )]
         : []),
-    ], leases.fence(session_id));
+    ], fence);
   }
 }
 

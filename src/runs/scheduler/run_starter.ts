@@ -1,6 +1,7 @@
 /** Begins runs: supersedes or cancels the run that has the session, lets the new one wait, or refuses it. */
 import { AWAITING, type RunStatus } from "../types.ts";
 import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
+import type { Lease } from "../run/lease.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { RunRequest } from "../types.ts";
 import { busyElsewhere, busyError } from "./leases.ts";
@@ -22,13 +23,13 @@ function cancelsActive(if_busy: RunRequest["if_busy"], awaits_person: boolean): 
 export class RunStarter {
   readonly #scheduler: SchedulerContext;
   readonly #queue: SessionQueue;
-  readonly #endOrphan: (run_id: string) => Promise<void>;
+  readonly #endOrphan: (run_id: string, lease: Lease) => Promise<void>;
 
-  /** @param endOrphan Ends the run of a crashed process in a session whose lease this process has. */
+  /** @param endOrphan Ends the run of a crashed process in the session of a lease. */
   constructor(
     scheduler: SchedulerContext,
     queue: SessionQueue,
-    endOrphan: (run_id: string) => Promise<void>,
+    endOrphan: (run_id: string, lease: Lease) => Promise<void>,
   ) {
     this.#scheduler = scheduler;
     this.#queue = queue;
@@ -98,7 +99,8 @@ export class RunStarter {
       await this.#whenFree(run);
     }
     // no await since the check: other waiting runs will find this one
-    if (!await leases.acquire(session_id, run)) return false;
+    const lease = await leases.acquire(session_id, run);
+    if (lease === null) return false;
     try {
       if (saved !== null && !is_new) {
         const orphan = await this.#orphanIn(run);
@@ -107,7 +109,7 @@ export class RunStarter {
             await leases.release(session_id);
             return false;
           }
-          await this.#endOrphan(orphan);
+          await this.#endOrphan(orphan, lease);
         }
         const now = await this.#scheduler.sessions.reload(caller, request, saved);
         if (now !== saved) run.continueFrom(now);

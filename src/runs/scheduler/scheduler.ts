@@ -16,7 +16,7 @@ import { Recovery } from "./orphaned_runs.ts";
 import { ActiveRun } from "../run/run.ts";
 import type { AdmissionSlot, NewRun, RunOwner } from "../run/run_options.ts";
 import { callerOfPlan, type SessionStore, withSessionPlan } from "../storage/session_store.ts";
-import type { Awaitable, Change, Fence } from "../../store/store.ts";
+import type { Awaitable, Change } from "../../store/store.ts";
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest, SavedSession } from "../types.ts";
 
 /** Starts the runs of this process and tracks them until they end. */
@@ -35,7 +35,11 @@ export class RunScheduler implements RunOwner {
     const context = new SchedulerContext(deps, sessions, anywhere, (id) => this.#queue.check(id));
     this.context = context;
     this.#queue = new SessionQueue(context, (run) => this.#starter.startWaiting(run));
-    this.#starter = new RunStarter(context, this.#queue, (run_id) => this.recovery.endOrphan(run_id));
+    this.#starter = new RunStarter(
+      context,
+      this.#queue,
+      (run_id, lease) => this.recovery.endOrphan(run_id, lease),
+    );
     const slots = context.is_shared ? new CallerSlots(context.held) : null;
     this.#admission = new Admission((caller) => deps.limitsOf(caller), slots, deps.clock);
     this.recovery = new Recovery(context, this.#queue, (options) => this.#newAdmittedRun(options));
@@ -163,10 +167,6 @@ export class RunScheduler implements RunOwner {
     return [this.#idempotency.put(caller, idempotency, run_id, expires_ms)];
   }
 
-  fence({ id, session_id }: ActiveRun): Fence | undefined {
-    return this.#queue.fence(id) ?? this.context.leases.fence(session_id);
-  }
-
   async acquireChild(run: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession> {
     const { caller } = run.options;
     const found = await this.context.sessions.load(caller, session_id);
@@ -198,9 +198,10 @@ export class RunScheduler implements RunOwner {
   async endOrphan({ id, session_id }: Run): Promise<string | null> {
     const { runs, leases, is_shared } = this.context;
     if (runs.get(id) !== undefined || !is_shared) return "it has not ended; cancel it first";
-    if (leases.has(session_id) || !await leases.acquire(session_id, null)) return busyElsewhere(id);
+    const lease = leases.has(session_id) ? null : await leases.acquire(session_id, null);
+    if (lease === null) return busyElsewhere(id);
     try {
-      await this.recovery.endOrphan(id);
+      await this.recovery.endOrphan(id, lease);
     } finally {
       await leases.release(session_id);
     }

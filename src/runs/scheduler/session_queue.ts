@@ -3,9 +3,10 @@
  * that share the store. The server that accepted the run has a lease of it and starts it; when that server
  * dies, another one acquires the lease and waits instead.
  */
-import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
-import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { allRecords, type Fence, type ListedRecord } from "../../store/store.ts";
+import { cancelledOutcome } from "../../kernel/session/outcome.ts";
+import { errorMessage } from "../../sdk/errors.ts";
+import { allRecords, type ListedRecord } from "../../store/store.ts";
+import type { Lease } from "../run/lease.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { Caller } from "../types.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
@@ -51,11 +52,6 @@ export class SessionQueue {
     return this.#sessions.has(session_id);
   }
 
-  /** Returns the fence of a waiting run; undefined for other runs. */
-  fence(run_id: string): Fence | undefined {
-    return this.#waiting.has(run_id) ? this.#scheduler.held.fence(waitingLease(run_id)) : undefined;
-  }
-
   /** Reads the open runs of a session. */
   async openRuns({ session_id, caller }: { session_id: string; caller: Caller }): Promise<OpenRuns> {
     const options = { namespace: caller.namespace, where: { session_id, open: "true" } };
@@ -75,7 +71,8 @@ export class SessionQueue {
     const { session_id } = run;
     this.#waiting.add(run.id);
     try {
-      await this.#scheduler.held.acquire(waitingLease(run.id));
+      const lease = await this.#scheduler.held.acquire(waitingLease(run.id));
+      if (lease) run.hold(lease);
       const { waiting } = await this.openRuns(run.options);
       const numbers = waiting.map(({ index }) => numberOf(index?.place));
       const number = Math.max(0, this.#last_place.get(session_id) ?? 0, ...numbers) + 1;
@@ -89,17 +86,16 @@ export class SessionQueue {
     if (this.#stopped.signal.aborted) await this.#leave(run); // stopped while the run was stored
   }
 
-  /** Acquires a waiting run of a dead process; resolves to false for any other. */
-  async claim(run_id: string): Promise<boolean> {
-    if (this.#waiting.has(run_id)) return false; // its owner would acquire the lease again
+  /** Acquires a waiting run of a dead process; resolves to null for any other. */
+  async claim(run_id: string): Promise<Lease | null> {
+    if (this.#waiting.has(run_id)) return null; // its owner would acquire the lease again
     this.#waiting.add(run_id);
-    let claimed = false;
+    let lease: Lease | null = null;
     try {
-      claimed = await this.#scheduler.held.acquire(waitingLease(run_id));
+      return lease = await this.#scheduler.held.acquire(waitingLease(run_id));
     } finally {
-      if (!claimed) this.#waiting.delete(run_id);
+      if (lease === null) this.#waiting.delete(run_id);
     }
-    return claimed;
   }
 
   /** Gives up a run that was claimed. */
@@ -162,9 +158,7 @@ export class SessionQueue {
     const runs = this.#sessions.get(session_id);
     const [any] = runs?.values() ?? [];
     if (!runs || !any) return;
-    const before = [...runs.values()];
     const { active, waiting } = await this.openRuns(any.options);
-    await this.#dropLost(before, waiting);
     const [first] = waiting;
     const run = first && runs.get(first.key);
     if (!run || run.ended) return; // the turn of another process
@@ -177,17 +171,6 @@ export class SessionQueue {
     this.#remove(run);
     await this.#start(run);
     await this.disclaim(run.id);
-  }
-
-  /** Ends runs that another process has taken over because this one did not renew their leases. */
-  async #dropLost(runs: readonly ActiveRun[], waiting: readonly ListedRecord[]): Promise<void> {
-    const stored = new Set(waiting.map(({ key }) => key));
-    for (const run of runs) {
-      if (stored.has(run.id) || run.ended || run.current().status !== "queued") continue;
-      await run.finish(
-        failedOutcome(new PreampError("interrupted", "Another server has taken over the run")),
-      );
-    }
   }
 
   #interrupt(run_id: string, by: ActiveRun): void {
