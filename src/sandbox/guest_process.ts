@@ -23,6 +23,8 @@ export class GuestProcess implements Channel {
   /** Frames of this event-loop turn; they are written together. */
   #unsent: Uint8Array[] = [];
   #unread_bytes = 0;
+  /** Whether the child has sent a frame. */
+  #has_answered = false;
 
   /** @throws {Error} if this host cannot start it. */
   constructor(limits: SystemLimits) {
@@ -127,6 +129,7 @@ export class GuestProcess implements Channel {
   async #read(): Promise<void> {
     try {
       for (let frame = await this.#child.next(); frame; frame = await this.#child.next()) {
+        this.#has_answered = true;
         await this.#deliver(frame.text);
       }
     } catch (error) {
@@ -150,11 +153,15 @@ export class GuestProcess implements Channel {
     const { stderr } = this.#child;
     // without memory for a message, the engine aborts in silence
     if (NO_MEMORY.test(stderr) || signal === "SIGABRT" && stderr === "") return MEMORY;
+    // Deno says so of each thread; one that has answered lacks the memory of a stack
+    if (this.#has_answered && NO_THREAD.test(stderr)) return MEMORY;
     const detail = signal ? `the process was killed by ${signal}` : `its process ended with code ${code}`;
     return { cause: "crashed", detail };
   }
 }
 
+/** Text of Deno when a thread cannot be started, at its start and later. */
+const NO_THREAD = /unable to create worker threads/;
 /** Texts of Deno, Rust, V8 and the operating system. */
 const NO_MEMORY = /out of memory|memory allocation of|buffer allocation failed|Cannot allocate memory/i;
 const TIMEOUT: GuestExit = {
