@@ -105,22 +105,6 @@ Deno.test("a run whose store stays away for store_wait_s is left, and continued 
   assertEquals(log.filter(({ event }) => event === "run:end").length, 1);
 });
 
-Deno.test("a server that stops does not wait for the store: the next one continues the run", async () => {
-  const { plan } = workingPlan();
-  const one = service({ plans: { plan }, store: shared });
-  const commits = failFrom(one, 4, "before");
-  const run = await one.post("plan");
-  await settle();
-  const drained = one.runs.drain(5_000);
-  for (let step = 0; step < 12; step++) await one.clock.advance(500);
-  await drained;
-  commits.left = 0;
-  await one.clock.advance(5_001);
-  const other = service({ plans: { plan }, beside: one, store: shared });
-  assertEquals(await other.runs.recover(), [run.id]);
-  assertEquals((await (await other.runs.handle(CALLER, run.id)).settled("end")).status, "completed");
-});
-
 Deno.test("a steering text that was acknowledged is delivered, also when the process stops before the next model call", async () => {
   for (const text of ["look here", "again", "look here"]) {
     const started = Promise.withResolvers<void>();

@@ -35,6 +35,8 @@ export interface TestPlan extends PlanOptions {
   secrets?: string[];
   /** Thrown when the plan is prepared. */
   refused?: PreampError;
+  /** Plan of its sub-agents. Absent: it may spawn none. */
+  agent?: TestPlan;
 }
 
 /** Options of {@link service}. */
@@ -179,6 +181,7 @@ function readyPlan(
   clock: FakeClock,
 ): RunnablePlan {
   if (found.refused) throw found.refused;
+  const { agent } = found;
   const { plan, open } = planOf(found, clock);
   return {
     compiled: { plan, written, plan_hash: canonicalHash(written), warnings: [], env: [], texts: [] },
@@ -190,6 +193,16 @@ function readyPlan(
       for (const secret of found.secrets ?? []) sink.register(secret);
     },
     open: (spec) => Promise.resolve(open(spec)),
+    ...(agent
+      ? {
+        agents: {
+          origin: "caller",
+          max_depth: 1,
+          max_sessions: 10,
+          child: (child) => Promise.resolve(readyPlan(child, agent, request, clock)),
+        },
+      }
+      : {}),
   };
 }
 

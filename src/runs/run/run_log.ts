@@ -101,8 +101,8 @@ export class RunLog {
 
   /** Records an entry. Returns a promise when the entry must be durable before the next step. */
   record(draft: DraftEntry): Promise<void> | void {
-    if (this.#is_stopped) return;
     if (this.#is_handed_over) return isBarrier(draft) ? Promise.reject(handedOverError()) : undefined;
+    if (this.#is_stopped) return;
     if (DELTA_FIELDS.has(draft.event)) return this.#recordDelta(draft);
     for (const delta of this.#deltas.flushBefore(draft)) this.#enqueueDelta(delta);
     this.#measure(this.#append(draft));
