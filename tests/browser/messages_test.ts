@@ -180,7 +180,11 @@ browserTest(
       await Deno.mkdir(workspace);
       const command = "echo first line; echo second line; while [ ! -e done ]; do sleep 0.1; done";
       const plan = scripted([{ tool_calls: [{ name: "bash", arguments: { command } }] }, { text: "Done." }], {
-        tools: [{ module: "tool-bash", permissions: { read: ["${WORKSPACE}"], run: ["bash"] } }],
+        tools: [{
+          module: "tool-bash",
+          config: { yield_s: 55 },
+          permissions: { read: ["${WORKSPACE}"], run: ["bash"] },
+        }],
       });
       await Deno.writeTextFile(`${plans}/waits.yaml`, JSON.stringify(plan));
       await using server = await startPageServer(["--plans", plans, "--workspace", workspace]);
