@@ -17,7 +17,7 @@ import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { inDocument } from "./errors.ts";
 import { type InputText, isAbsolute, readInput } from "../settings/paths.ts";
 import { reportedSettings, type Settings } from "./settings.ts";
-import { styleOf } from "./terminal/format.ts";
+import { writeLabelled } from "./terminal/format.ts";
 import type { Io } from "./terminal/io.ts";
 
 /** `-p FILE`. */
@@ -128,7 +128,7 @@ async function dataOf({ name, text, url }: InputText, io: Io): Promise<JsonObjec
   const deps = { policy: defaultPolicy(), modules: createModuleTable() };
   const made = await inDocument(name, planOfBundle(text, url.href, deps));
   for (const { message } of made?.warnings ?? []) {
-    io.err.write(`${styleOf(io.err).yellow("warning:")} ${escapeUnprintable(`${name}: ${message}`)}\n`);
+    writeLabelled(io.err, "warning", escapeUnprintable(`${name}: ${message}`));
   }
   return made?.plan ?? await planData(name, text);
 }

@@ -7,7 +7,7 @@ import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { TERMINAL } from "./terminal_caller.ts";
 import { type OpenedStore, openSettingsStore } from "../settings/settings.ts";
 import { reportedSettings, type Settings } from "./settings.ts";
-import { shellWord, styleOf, tableText } from "./terminal/format.ts";
+import { shellWord, styleOf, tableText, writeLabelled } from "./terminal/format.ts";
 import type { Io, Output } from "./terminal/io.ts";
 
 /** Opens the store: with `--session` it lasts, so that the conversation can be continued. */
@@ -67,7 +67,7 @@ export async function withStoredRuns<T>(
 ): Promise<T> {
   const settings = await reportedSettings(args, io);
   const { store, warning } = await openSettingsStore(settings, true);
-  if (warning !== null) io.err.write(`${styleOf(io.err).yellow("warning:")} ${warning}\n`);
+  if (warning !== null) writeLabelled(io.err, "warning", warning);
   await using runtime = createRuntime({
     ...(store ? { store } : {}),
     recovers: false,

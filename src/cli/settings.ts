@@ -2,7 +2,7 @@
 import { OUTSIDE_SETTINGS, valuesOf } from "../policy/settings.ts";
 import { readSettings as read, type Settings as AllSettings } from "../settings/settings.ts";
 import type { Arguments, Flag } from "./arguments.ts";
-import { styleOf } from "./terminal/format.ts";
+import { writeLabelled } from "./terminal/format.ts";
 import { parseVariables } from "./folder/env_file.ts";
 import { type FolderUse, openFolder, type UsedFolder } from "./folder/folder.ts";
 import { SETTINGS_FILE, VARIABLES_FILE } from "./folder/folder_files.ts";
@@ -89,7 +89,7 @@ ${settings.join("")}`;
 export async function reportedSettings(args: Arguments, io: Io, use?: SettingsUse): Promise<Settings> {
   const settings = await readSettings(args, io, use);
   printIgnored(settings, io);
-  for (const warning of settings.warnings) io.err.write(`${styleOf(io.err).yellow("warning:")} ${warning}\n`);
+  for (const warning of settings.warnings) writeLabelled(io.err, "warning", warning);
   return settings;
 }
 
@@ -98,7 +98,7 @@ export function printIgnored(
   { ignored }: Pick<Settings, "ignored">,
   { err }: Pick<Io, "err">,
 ): void {
-  if (ignored !== null) err.write(`${styleOf(err).yellow("note:")} ${ignored}\n`);
+  if (ignored !== null) writeLabelled(err, "note", ignored);
 }
 
 /** What a command uses besides the settings. */

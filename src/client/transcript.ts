@@ -468,8 +468,10 @@ export class RunTranscript {
   #applyResult(work: Work, { role, tool_call_id, content }: Data, ts: string, seq: number): void {
     const item = role === "tool" ? work.tools.get(String(tool_call_id)) : undefined;
     if (!item || item.ended !== null) return;
+    const ended = { ended: ts, end_seq: seq };
+    if (this.cancelling) return this.#set(item, { phase: "stopped", ...ended });
     const phase = item.phase === "running" ? "failed" : "denied";
-    this.#set(item, { phase, result: textOf(content), ended: ts, end_seq: seq });
+    this.#set(item, { phase, result: textOf(content), ...ended });
   }
 
   #applyQuestion(work: Work, entry: Entry): void {

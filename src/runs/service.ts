@@ -6,7 +6,6 @@ import { draftEntry, type Entry } from "../kernel/host.ts";
 import { cancelledOutcome } from "../kernel/session/outcome.ts";
 import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
-import { textOf } from "../sdk/messages.ts";
 import type { RaisableLimit, RunLimits } from "../sdk/types.ts";
 import { closedApprovalError } from "./run/approval_queue.ts";
 import { withoutPlanSecrets } from "../policy/plan_secrets.ts";
@@ -195,7 +194,7 @@ export class RunService implements Runs {
       for await (const { run_id, paths } of changedFilesOfRuns(store, caller.namespace, of)) {
         const run = await this.get(caller, run_id);
         if (end !== null && run.created_at >= end.created_at) continue; // not in the fork
-        yield { run, prompt: await this.#promptOf(run), paths };
+        yield { run, paths };
       }
       end = of === undefined ? null : await this.#forkedBefore(caller, of);
       of = end?.session_id;
@@ -209,15 +208,6 @@ export class RunService implements Runs {
     if (record?.namespace !== caller.namespace) return null;
     const run = record.value as unknown as Run;
     return run.session_id === parent_id ? run : null;
-  }
-
-  /** Resolves to the text of a run's prompt; to null when its log is no longer stored. */
-  async #promptOf({ id, session_id }: Run): Promise<string | null> {
-    const entries = await this.#deps.store.entries(id, 0, PAGE_ENTRIES, MAX_PAGE_BYTES) as Entry[] | null;
-    const started = entries?.find((entry) =>
-      entry.event === "execution:start" && entry.session_id === session_id
-    );
-    return started ? textOf(started.data.prompt) : null;
   }
 
   async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {

@@ -360,8 +360,6 @@ export interface FileChange {
 /** A run with changes of files that are not undone. */
 export interface ChangedRun {
   readonly run: Run;
-  /** Text of its prompt; null when its log is no longer stored. */
-  readonly prompt: string | null;
   /** Paths of the changed files, as in {@link UndoReport}. */
   readonly paths: readonly string[];
 }

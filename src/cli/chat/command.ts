@@ -1,7 +1,6 @@
 /** `preamp chat`: a conversation in the terminal. */
 import { createRuntime } from "../../app/runtime.ts";
-import type { Runtime } from "../../app/types.ts";
-import type { ExplainedMode } from "../../plan/modes.ts";
+import type { PlanCheck, Runtime } from "../../app/types.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { defaultPolicy } from "../../policy/settings.ts";
 import { consoleMethods } from "../../sdk/console.ts";
@@ -109,8 +108,10 @@ async function run(args: Arguments, io: Io): Promise<number> {
     if (!await wantsTour(io)) return EXIT.failed;
     return await run(readArguments(["--demo"], command.flags), io);
   }
-  await checkPlan(begun.plan, args, runtime);
-  const found = await foundIn(begun.plan, session?.id ?? null, runtime);
+  const used = await usedPlan(begun.plan, session?.id ?? null, runtime);
+  const check = await checkOf(used, runtime);
+  if (begun.plan.plan !== undefined) refuseInvalid(check, args);
+  const found = await foundIn(used, runtime);
   await using opened = await openDisplay(io, settings, {
     is_plain: args.has("plain"),
     lines,
@@ -128,7 +129,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   }
   const uses = [...demo ? [] : settings.folder.names, ...found.map(({ label }) => label)].map(messageText);
   if (uses.length > 0) view.wrap(`Of this folder it uses ${listText(uses)}.`);
-  const active = (await modesOf(begun.plan, session?.id ?? null, runtime)).find(({ active }) => active);
+  const active = check?.modes?.find(({ active }) => active);
   if (active) view.wrap(`It is in the mode ${messageText(active.name)}: ${messageText(active.decides)}.`);
   view.showModel(begun.plan.model ?? begun.title);
   if (session && input.asks) await showPast(runtime, session.id, view);
@@ -142,9 +143,12 @@ async function run(args: Arguments, io: Io): Promise<number> {
     newPlan: demo ? () => Promise.resolve(begun.plan) : planOfNew,
     session_id: session?.id ?? null,
     session_name: name,
-    modes: (plan, session_id) => modesOf(plan, session_id, runtime),
+    modes: async (plan, session_id) =>
+      (await checkOf(await usedPlan(plan, session_id, runtime), runtime))?.modes ?? [],
     promptCommands: async (plan, session_id) =>
-      (await foundIn(plan, session_id, runtime)).flatMap(({ commands = [] }) => commands),
+      (await foundIn(await usedPlan(plan, session_id, runtime), runtime)).flatMap(({ commands = [] }) =>
+        commands
+      ),
     allowed: await AllowedCalls.open(settings.home, demo ? null : workspace),
     workspace,
     ...(demo ? { first_messages: [demo.prompt] } : {}),
@@ -272,61 +276,41 @@ async function sessionOf(
   return { session: null, name: text };
 }
 
-/** Resolves to what the plan, or that of the session's last run, finds in the folder by itself. */
-async function foundIn(
-  { plan, base_url }: ChatPlan,
-  session_id: string | null,
-  runtime: Runtime,
-): Promise<readonly Found[]> {
-  const place = base_url === undefined ? {} : { base_url };
+/** Resolves to the plan of a conversation; for a continued session without one, that of its last run. */
+async function usedPlan(plan: ChatPlan, session_id: string | null, { runs }: Runtime): Promise<ChatPlan> {
+  if (plan.plan !== undefined || session_id === null) return plan;
   try {
-    const used = plan ?? await lastPlanOf(session_id, runtime);
-    return used === undefined ? [] : await runtime.plans.finds({ plan: used }, TERMINAL, place);
+    const { data: [last] } = await runs.list(TERMINAL, { session_id, limit: 1 });
+    return last ? { ...plan, plan: (await runs.plan(TERMINAL, last.id)).plan } : plan;
+  } catch {
+    return plan; // that of the run is no longer stored
+  }
+}
+
+/** Resolves to what a plan finds in the folder by itself. */
+async function foundIn({ plan, base_url }: ChatPlan, { plans }: Runtime): Promise<readonly Found[]> {
+  try {
+    return plan === undefined ? [] : await plans.finds({ plan }, TERMINAL, placeOf(base_url));
   } catch {
     return []; // the run reports it
   }
 }
 
-/** Resolves to the modes of the plan, or of that of the session's last run. */
-async function modesOf(
-  { plan, base_url, mode }: ChatPlan,
-  session_id: string | null,
-  runtime: Runtime,
-): Promise<readonly ExplainedMode[]> {
-  const used = plan ?? await lastPlanOf(session_id, runtime);
-  if (used === undefined) return [];
-  const chosen = mode === undefined ? {} : { mode };
-  const place = base_url === undefined ? {} : { base_url };
-  return (await runtime.plans.check({ plan: used, ...chosen }, TERMINAL, place)).modes ?? [];
+/** Resolves to the check of a plan; to null without a plan. */
+async function checkOf(
+  { base_url, plan, ...request }: ChatPlan,
+  { plans }: Runtime,
+): Promise<PlanCheck | null> {
+  return plan === undefined ? null : await plans.check({ ...request, plan }, TERMINAL, placeOf(base_url));
 }
 
-async function lastPlanOf(session_id: string | null, { runs }: Runtime): Promise<JsonObject | undefined> {
-  if (session_id === null) return undefined;
-  try {
-    const { data: [last] } = await runs.list(TERMINAL, { session_id, limit: 1 });
-    return last && (await runs.plan(TERMINAL, last.id)).plan;
-  } catch {
-    return undefined; // the plan of the run is no longer stored
-  }
+function placeOf(base_url: string | undefined): { base_url?: string } {
+  return base_url === undefined ? {} : { base_url };
 }
 
 /** @throws {DocumentFailure} for an invalid plan, before the first message is typed. */
-async function checkPlan(
-  { plan, model, mode, base_url }: ChatPlan,
-  args: Arguments,
-  runtime: Runtime,
-): Promise<void> {
-  if (plan === undefined) return;
-  const request = {
-    plan,
-    ...(model === undefined ? {} : { model }),
-    ...(mode === undefined ? {} : { mode }),
-  };
-  const { errors, code } = await runtime.plans.check(
-    request,
-    TERMINAL,
-    base_url === undefined ? {} : { base_url },
-  );
+function refuseInvalid(check: PlanCheck | null, args: Arguments): void {
+  const { errors = [], code } = check ?? {};
   const [first] = errors;
   if (!first) return;
   const failure = new PreampError(code ?? "plan_invalid", first.message, { details: errors });

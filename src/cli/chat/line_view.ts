@@ -5,9 +5,12 @@ import { AnswerWriter, printable } from "../terminal/answer_writer.ts";
 import { type Style, styleOf } from "../terminal/format.ts";
 import type { Io, Output } from "../terminal/io.ts";
 import { callKey, duration, formatValue, messageText, ProgressLines } from "../terminal/progress_lines.ts";
-import { callLine, resultLines } from "../terminal/tool_lines.ts";
+import { callLine, MAX_RESULT_LINES, resultLine, resultLines } from "../terminal/tool_lines.ts";
 import { HeldOutput, MarkdownOutput } from "./output.ts";
 import { ChatView } from "./view.ts";
+
+/** Characters of a line that is not complete. */
+const MAX_LINE = 10_000;
 
 /** The display of a conversation as lines. */
 export class LineView extends ChatView {
@@ -20,6 +23,8 @@ export class LineView extends ChatView {
   readonly #started = new Map<string, number>();
   /** The call whose line is the last one. */
   #last_call = "";
+  /** Lines that the last call has written, and the one that is not complete. */
+  #live: { lines: string[]; open: string } = { lines: [], open: "" };
   #answer: AnswerWriter;
 
   constructor(io: Io) {
@@ -126,15 +131,22 @@ export class LineView extends ChatView {
         if (verdict?.action === "deny") return false;
         this.note(callLine(shown));
         this.#last_call = key;
+        this.#live = { lines: [], open: "" };
         this.#started.set(key, Date.parse(ts));
         return true;
       case "approval:granted":
         this.#started.set(key, Date.parse(ts)); // the time of a tool starts after the approval
         return false;
+      case "tool:output":
+        if (this.#last_call === key) this.#showOutput(String(data.text));
+        return true;
       case "tool:post":
       case "tool:error": {
         const lines = resultLines({ ...shown, event }, this.isKnown(key));
         if (this.#last_call !== key) this.note(`${callLine(shown)} …`);
+        else if (this.#live.lines.every((line, at) => line === lines[at])) {
+          lines.splice(0, this.#live.lines.length); // they are displayed
+        }
         const ms = Date.parse(ts) - (this.#started.get(key) ?? Date.parse(ts));
         if (ms >= 1000) lines.push(this.style.dim(`(${duration(ms)})`));
         lines.forEach((line) => this.note(`  ${line}`));
@@ -142,6 +154,19 @@ export class LineView extends ChatView {
       }
       default:
         return false;
+    }
+  }
+
+  /** Displays the first complete lines that a call writes while it runs. */
+  #showOutput(text: string): void {
+    const { lines, open } = this.#live;
+    const [rest = "", ...complete] = (open + text).split("\n").toReversed();
+    this.#live.open = rest.slice(-MAX_LINE); // it has no end yet
+    for (const line of complete.toReversed()) {
+      if (lines.length >= MAX_RESULT_LINES) return;
+      const shown = this.style.dim(resultLine(line, this.notes.columns()));
+      lines.push(shown);
+      this.notes.write(`  ${shown}\n`);
     }
   }
 

@@ -36,7 +36,7 @@ export async function undo(chat: Conversation, argument: string): Promise<void> 
   }
   if (fork === null) return;
   chat.continueIn(fork.id, chat.plan);
-  view.say(`The conversation is as it was before ${promptText(first)}; /sessions has what followed.`);
+  view.say(`The conversation is as it was before ${promptText(first.run)}; /sessions has what followed.`);
 }
 
 /** What to undo: the newest answers with changes, this many; and whether the conversation goes back too. */
@@ -63,7 +63,7 @@ async function ask({ options: { input } }: Conversation, changed: ChangedRun[]):
   if (!input.asks) return { count: 1, conversation: false };
   const rows = changed.map((one, index) => ({
     value: index + 1,
-    label: promptText(one),
+    label: promptText(one.run),
     hint: `${timeText(one.run.created_at)} UTC, ${filesText(one)}`,
   }));
   const count = rows.length === 1 ? 1 : await input.choose("Back to before which message?", rows);

@@ -2,7 +2,7 @@
 import type { Entry } from "../../kernel/host.ts";
 import type { Run } from "../../runs/types.ts";
 import { counted, type Style, wrapText } from "../terminal/format.ts";
-import { dollars, duration, messageText } from "../terminal/progress_lines.ts";
+import { callKey, dollars, duration, messageText } from "../terminal/progress_lines.ts";
 
 /** The display of a conversation. */
 export abstract class ChatView {
@@ -59,7 +59,7 @@ export abstract class ChatView {
 
   /** Notes that the person has seen what a call of the run's own session would change. */
   know(session_id: string, tool_call_id: string | null): void {
-    this.#known.add(`${session_id} ${tool_call_id}`);
+    this.#known.add(callKey({ session_id, data: { tool_call_id } }));
   }
 
   /** Returns whether the person has seen what a call would change, by its `callKey`. */

@@ -55,13 +55,13 @@ function resultOf(report: UndoReport, title: string[]) {
 const MAX_PROMPT = 60;
 
 /** Returns the name of a run for a person: its prompt, or its id, and when it began. */
-export function titleOf({ run, prompt }: ChangedRun): string {
-  return `${promptText({ run, prompt })} (${run.id}, ${timeText(run.created_at)} UTC)`;
+export function titleOf({ run }: ChangedRun): string {
+  return `${promptText(run)} (${run.id}, ${timeText(run.created_at)} UTC)`;
 }
 
-/** Returns the begin of a run's prompt in quotation marks; its id if the prompt is not known. */
-export function promptText({ run, prompt }: Pick<ChangedRun, "run" | "prompt">): string {
-  const text = formatValue(prompt?.replaceAll(/\s+/g, " ") ?? run.id);
+/** Returns the begin of a run's prompt in quotation marks; its id if it has no text. */
+export function promptText({ id, title }: ChangedRun["run"]): string {
+  const text = formatValue(title || id);
   return JSON.stringify(text.length <= MAX_PROMPT ? text : `${text.slice(0, MAX_PROMPT - 1)}…`);
 }
 

@@ -4,7 +4,7 @@ import { sha256 } from "../../sdk/digest.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import { filePath, homeOf, STDIN_NAME } from "../../settings/paths.ts";
 import type { UncheckedPlan } from "../plan_files.ts";
-import { styleOf } from "../terminal/format.ts";
+import { writeLabelled } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 import { TrustRecords } from "./trust_records.ts";
 
@@ -40,7 +40,7 @@ export async function sayPlanOnce(
   const said = sha256(sentence);
   if (!known.endsWith(said)) {
     const shown = sentence.length <= MAX_SENTENCE ? sentence : `${sentence.slice(0, MAX_SENTENCE)}…`;
-    io.err.write(`${styleOf(io.err).yellow("note:")} ${escapeUnprintable(`${name}: ${shown}`)}\n`);
+    writeLabelled(io.err, "note", escapeUnprintable(`${name}: ${shown}`));
   }
   const explained = { ...record.explained, [name]: `${text} ${said}` };
   await records.write({ ...record, explained }).catch(() => {}); // it is said again the next time

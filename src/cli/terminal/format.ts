@@ -76,6 +76,13 @@ export function tableText(
   }).join("");
 }
 
+/** Writes a message behind its label; at a terminal with its words wrapped. */
+export function writeLabelled(output: Output, label: "note" | "warning", text: string): void {
+  const line = `${label}: ${text}`;
+  const wrapped = output.terminal ? wrapText(line, output.columns()).join("\n") : line;
+  output.write(`${styleOf(output).yellow(`${label}:`)}${wrapped.slice(label.length + 1)}\n`);
+}
+
 /** Characters of width 2: wide ones by Unicode's East Asian Width (UAX 11), and emoji. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;

@@ -121,7 +121,7 @@ export function indentOf(entry: Entry): string {
  * Returns a key of a tool call. Ids of calls are unique only in a session: two agents may both have a
  * `call_1`.
  */
-export function callKey({ session_id, data }: Entry): string {
+export function callKey({ session_id, data }: Pick<Entry, "session_id" | "data">): string {
   return `${session_id} ${String(data.tool_call_id)}`;
 }
 

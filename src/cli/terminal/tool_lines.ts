@@ -6,7 +6,7 @@ import { cutToWidth, type Style } from "./format.ts";
 import { formatValue } from "./progress_lines.ts";
 
 /** Lines of a result that are shown, and of one with a diff. */
-const MAX_LINES = 8;
+export const MAX_RESULT_LINES = 8;
 const MAX_DIFF_LINES = 40;
 
 /** Fields of a tool's input that say most about the call, best first. */
@@ -86,7 +86,7 @@ export function resultLines(
   is_known: boolean,
 ): string[] {
   const { text, diff, failed } = resultText({ event, data });
-  const lines = textLines(text, columns, MAX_LINES).map(failed ? style.red : style.dim);
+  const lines = textLines(text, columns, MAX_RESULT_LINES).map(failed ? style.red : style.dim);
   if (diff === null || is_known) return lines;
   return [...lines, ...textLines(diff, columns, MAX_DIFF_LINES).map((line) => diffLine(line, style))];
 }
@@ -102,10 +102,15 @@ function textLines(text: string, columns: number, max: number): string[] {
   const lines = text.trimEnd().split("\n");
   if (lines.length === 1 && lines[0] === "") return [];
   const shown = lines.slice(0, lines.length === max + 1 ? max + 1 : max).map((line) =>
-    cutToWidth(printable(line), columns - 4)
+    resultLine(line, columns)
   );
   const left = lines.length - shown.length;
   return left === 0 ? shown : [...shown, `… ${left} more lines`];
+}
+
+/** Returns a line of a result, cut to the width. */
+export function resultLine(line: string, columns: number): string {
+  return cutToWidth(printable(line), columns - 4);
 }
 
 /** Returns a line of a change in its colour. */
@@ -149,10 +154,22 @@ export function inputLines(input: JsonObject | null, style: Style): string[] {
     const { old_string, new_string, ...more } = edit;
     lines.push(...all(old_string).map((line) => style.red(`-${line}`)));
     lines.push(...all(new_string).map((line) => style.green(`+${line}`)));
-    if (Object.keys(more).length > 0) lines.push(...json(more));
+    lines.push(...fieldLines(more));
   }
-  if (Object.keys(rest).length > 0) lines.push(...json(rest));
-  return lines;
+  return [...lines, ...fieldLines(rest)];
+}
+
+/** Returns the other fields of an input, one a line. */
+function fieldLines(fields: JsonObject): string[] {
+  return Object.entries(fields).flatMap(([name, value]) => {
+    const [first = "", ...more] = isPlain(value) ? [printable(value)] : json(value);
+    return [`${/^[\w.-]+$/.test(name) ? name : printable(JSON.stringify(name))}: ${first}`, ...more];
+  });
+}
+
+/** Whether a text reads as itself without quotation marks: it is one line, and no other JSON value. */
+function isPlain(value: unknown): value is string {
+  return typeof value === "string" && !/^[\s"[{\d-]|^(?:true|false|null)$|[\r\n]|\s$|^$/.test(value);
 }
 
 function json(value: unknown): string[] {

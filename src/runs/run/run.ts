@@ -251,7 +251,9 @@ export class ActiveRun implements RunHandle {
 
   /** The beginning of the prompt; cut after its secrets were redacted, of which no part may stay. */
   #title(): string {
-    const text = this.secrets.redactValues(textOf(this.options.request.prompt));
+    const { prompt } = this.options.request;
+    const typed = typeof prompt === "string" ? prompt : prompt.find(({ type }) => type === "text")?.text;
+    const text = this.secrets.redactValues(textOf(typed ?? prompt)); // further texts are attached files
     return [...text.slice(0, 2 * MAX_TITLE).replace(/\s+/g, " ").trim()].slice(0, MAX_TITLE).join("");
   }
 

@@ -1,5 +1,6 @@
 /** The parts of `preamp chat` that need no terminal. */
 import { InputHistory } from "../../../src/cli/chat/history.ts";
+import { LineView } from "../../../src/cli/chat/line_view.ts";
 import { LineInput } from "../../../src/cli/terminal/line_input.ts";
 import { HeldOutput, MarkdownOutput } from "../../../src/cli/chat/output.ts";
 import { isCommand } from "../../../src/cli/chat/slash_commands.ts";
@@ -8,7 +9,7 @@ import { StopKey } from "../../../src/cli/terminal/stop_key.ts";
 import { styleOf } from "../../../src/cli/terminal/format.ts";
 import type { Output } from "../../../src/cli/terminal/io.ts";
 import type { Entry } from "../../../src/kernel/host.ts";
-import { assertEquals } from "../../assert.ts";
+import { assertEquals, assertMatch } from "../../assert.ts";
 import { temporaryFolder } from "../../support/folder.ts";
 import { fakeIo } from "../../support/io.ts";
 
@@ -149,13 +150,13 @@ Deno.test("InputHistory warns once where it may not write, and the conversation 
 Deno.test("inputLines() shows all that a call would do", () => {
   const cases: [Parameters<typeof inputLines>[0], string[]][] = [
     [null, []],
-    [{ command: "ls\nrm -r x", timeout_s: 5 }, ["$ ls", "  rm -r x", '{"timeout_s":5}']],
+    [{ command: "ls\nrm -r x", timeout_s: 5 }, ["$ ls", "  rm -r x", "timeout_s: 5"]],
     [{ path: "a.ts", content: "x\ny\n" }, ["a.ts", "+x", "+y"]],
     [{ path: "a.ts", old_string: "x", new_string: "y", replace_all: true }, [
       "a.ts",
       "-x",
       "+y",
-      '{"replace_all":true}',
+      "replace_all: true",
     ]],
     [
       {
@@ -166,9 +167,16 @@ Deno.test("inputLines() shows all that a call would do", () => {
           replace_all: true,
         }],
       },
-      ["a", "-1", "+2", "-3", "+4", '{"replace_all":true}'],
+      ["a", "-1", "+2", "-3", "+4", "replace_all: true"],
     ],
-    [{ path: 7, edits: "all", content: ["x"] }, ['"all"', '{"path":7,"content":["x"]}']],
+    [{ command: "ls", description: "Lists files", a: "1", "b\nc": "x\ny", d: { e: [1] } }, [
+      "$ ls",
+      "description: Lists files",
+      'a: "1"',
+      '"b\\nc": "x\\ny"',
+      'd: {"e":[1]}',
+    ]],
+    [{ path: 7, edits: "all", content: ["x"] }, ['"all"', "path: 7", 'content: ["x"]']],
     [{ command: "echo \x1b[2K\u202e" }, ["$ echo \\u001b[2K\\u202e"]],
   ];
   for (const [input, expected] of cases) assertEquals(inputLines(input, PLAIN), expected);
@@ -216,4 +224,22 @@ Deno.test("StopKey stops a question and an answer at once, and a tool after its 
 Deno.test("isCommand() finds commands, and takes a path for a message", () => {
   const cases = ["/help", " /model x", "/etc/hosts is odd", "/", "a /help"].map(isCommand);
   assertEquals(cases, [true, true, false, false, false]);
+});
+
+Deno.test("LineView shows the first lines that a tool writes while it runs, and none of them again", () => {
+  const io = fakeIo({ terminal: true });
+  const view = new LineView(io);
+  const of = (event: string, more: Record<string, unknown>) =>
+    ({
+      event,
+      session_id: "s",
+      ts: "2026-01-01T00:00:00.000Z",
+      data: { tool_call_id: "c", tool_name: "bash", tool_input: { command: "count" }, ...more },
+    }) as unknown as Entry; // what it reads
+  view.entry(of("tool:pre", {}));
+  view.entry(of("tool:output", { text: "one\ntw" }));
+  assertMatch(io.stdout, /● bash count\n {2}one\n$/);
+  view.entry(of("tool:output", { text: "o\nthree" }));
+  view.entry(of("tool:post", { result: { success: true, output: "one\ntwo\nthree\n(exit code 0)" } }));
+  assertMatch(io.stdout, /● bash count\n {2}one\n {2}two\n {2}three\n {2}\(exit code 0\)\n$/);
 });

@@ -4,6 +4,7 @@ import { Text, TuiMainScreen, visibleWidth } from "@earendil-works/pi-tui";
 import type { Entry } from "../../../src/kernel/host.ts";
 import type { Run } from "../../../src/runs/types.ts";
 import { Answer } from "../../../src/cli/chat/screen/answer.ts";
+import { Completion } from "../../../src/cli/chat/screen/completion.ts";
 import { ChatScreen } from "../../../src/cli/chat/screen/chat_screen.ts";
 import { Question } from "../../../src/cli/chat/screen/question.ts";
 import { markdownTheme } from "../../../src/cli/chat/screen/style.ts";
@@ -383,7 +384,8 @@ Deno.test("a question is not answered by what was typed before, by Enter alone, 
   const read = it.screen.read();
   it.terminal.type(`go${ENTER}`);
   await read;
-  it.screen.listen(() => {});
+  const steered: string[] = [];
+  it.screen.listen((line) => steered.push(line));
   it.terminal.type("I was wri");
   let answer: unknown = "open";
   const choices = [{ value: "once", label: "Allow once", letter: "y" }, {
@@ -394,20 +396,25 @@ Deno.test("a question is not answered by what was typed before, by Enter alone, 
   const asked = it.screen.choose("Allow it?", choices).then((value) => answer = value);
   const settle = () => new Promise((next) => setTimeout(next));
   it.draw();
-  for (const key of ["t", "i", "n", "g", "y", ENTER]) {
+  for (const key of ["t", "i", "n", "g"]) {
     it.pass(50);
     it.terminal.type(key);
   }
+  it.pass(1_000);
+  it.draw();
+  assertStringIncludes((await it.terminal.lines()).join("\n"), "letters go to your message");
+  it.terminal.type("y");
+  it.terminal.type(ENTER);
   await settle();
-  assertEquals(answer, "open");
+  assertEquals([answer, ...steered], ["open", "I was writingy"], "a draft is finished and sent");
   it.pass(1_000);
   it.draw();
   it.terminal.type(ENTER);
   it.terminal.type(pasted(`y${ENTER}`));
   await settle();
   assertEquals(answer, "open");
-  it.draw();
-  assertStringIncludes((await it.terminal.lines()).join("\n"), "I was writingy");
+  it.pass(1_000);
+  it.terminal.type(ENTER); // sends what was pasted
   it.pass(1_000);
   it.terminal.type("y");
   await asked;
@@ -439,6 +446,50 @@ Deno.test("a question is answered by arrows and Enter, left by Ctrl-C, denied by
   assertEquals(await ended, null);
   const many = Array.from({ length: 40 }, (_, at) => ({ value: `m${at}`, label: `model ${at}` }));
   assertEquals(await asked([..."el 17", ENTER], many), "m17");
+});
+
+Deno.test("a question with many choices fits a low window, shows the chosen one, and leaves no stale lines", async () => {
+  for (const rows of [9, 12, 14]) {
+    using it = screenOf({ cols: 40, rows });
+    it.screen.message("go");
+    it.screen.end(ENDED);
+    const choices = Array.from({ length: 12 }, (_, at) => ({
+      value: at,
+      label: `choice ${at} in words that need two rows`,
+      letter: "abcdefghijkl"[at]!,
+    }));
+    for (const  of of[choices, [...choices, { value: 12, label: "choice 12 in words", letter: "m" }]]) {
+      const answer = it.screen.choose("Which?", of);
+      it.draw();
+      it.pass(1_000);
+      for (let at = 0; at < 12; at++) {
+        it.terminal.type(DOWN);
+        it.draw();
+        const lines = await it.terminal.lines();
+        const chosen = of === choices ? at : at + 1; // the first of a long list is chosen at its start
+        assertMatch(lines.join("\n"), new RegExp(`(❯|→) .*choice ${chosen} in`), `${rows} rows`);
+        assertEquals(lines.filter((line) => line.includes("Which?")).length, 1, lines.join("\n"));
+      }
+      it.terminal.type(ENTER);
+      assertEquals(await answer, of === choices ? 11 : 12);
+      it.draw();
+      assert(!(await it.terminal.lines()).some((line) => line.includes("choice")));
+    }
+  }
+});
+
+Deno.test("a tool that is stopped keeps what it has written", async () => {
+  using it = screenOf();
+  it.screen.message("go");
+  it.screen.entry(entry("tool:pre", call("c1")));
+  it.screen.entry(entry("tool:output", { tool_call_id: "c1", text: "half\n" }));
+  it.screen.entry(entry("cancel:requested", { mode: "immediate" }));
+  const content = '{"error":"Tool execution was cancelled by user","cancelled":true}';
+  it.screen.entry(entry("context:message", { message: { role: "tool", tool_call_id: "c1", content } }));
+  it.draw();
+  const lines = (await it.terminal.lines()).join("\n");
+  assertMatch(lines, /✗ bash run c1\s+half\s+\(stopped\)/);
+  assert(!lines.includes("cancelled"), lines);
 });
 
 Deno.test("Ctrl-C clears the line, then is an interrupt; while the agent works it stops the answer", async () => {
@@ -492,6 +543,8 @@ Deno.test("no part is wider than the window, for any text and width", () => {
         const question = new Question(printable(text).replaceAll("\n", " "), [{ value: 1, label: "Yes" }], {
           style: STYLE,
           monotonic: () => 0,
+          mostRows: () => 20,
+          hasDraft: () => false,
           other: () => {},
           answer: () => {},
         });
@@ -629,6 +682,34 @@ Deno.test("the status line has the model, the share of the context and the cost"
   void it.screen.read();
   it.draw();
   assertStringIncludes((await it.terminal.lines()).join("\n"), "mock/x · context 5 % · $0.0010");
+});
+
+Deno.test("the status line names the model that answers; the name gives way to the rest in a narrow window", async () => {
+  using it = screenOf({ cols: 50 });
+  it.screen.showModel("plan.yaml");
+  it.screen.entry(
+    entry("llm:request", { provider: "openai", model: "a-model-with-a-very-long-name-of-2026" }),
+  );
+  it.screen.end(ENDED);
+  void it.screen.read();
+  it.draw();
+  const lines = (await it.terminal.lines()).join("\n");
+  assertMatch(lines, /openai\/a-model-\S*… · context 5 % · \$0\.0010/);
+});
+
+Deno.test("a file that is named whole is not completed, so that Enter sends the message", async () => {
+  const folder = await Deno.makeTempDir();
+  await Promise.all(["a.ts", "a.test.ts"].map((name) => Deno.writeTextFile(`${folder}/${name}`, "")));
+  const completion = new Completion([], `${folder}/`);
+  const suggested = async (text: string) => {
+    const options = { signal: new AbortController().signal };
+    return (await completion.getSuggestions([text], 0, text.length, options))?.items.map(({ value }) =>
+      value
+    );
+  };
+  assertEquals(await suggested("see @a.t"), ["@a.ts", "@a.test.ts"]);
+  assertEquals(await suggested("see @a.ts"), undefined);
+  await Deno.remove(folder, { recursive: true });
 });
 
 Deno.test("when the screen is left, the conversation stays and nothing else", async () => {

@@ -72,7 +72,7 @@ Deno.test("questionsOf() displays both paths of a call: which of them its tool t
   const io = fakeIo({ terminal: true, lines: ["n", ""] });
   const tool_input = { path: "notes.txt", file_path: "/etc/passwd" };
   await asking(io).ask({ ...APPROVAL, tool_name: "edit_file", tool_input }, NEVER);
-  assertStringIncludes(io.stderr, '  notes.txt\n  {"file_path":"/etc/passwd"}\n');
+  assertStringIncludes(io.stderr, "  notes.txt\n  file_path: /etc/passwd\n");
 });
 
 Deno.test("questionsOf() takes y and n, and gives the reason of a denial", async () => {

@@ -32,14 +32,16 @@ import { sumCostUsd } from "../../../sdk/money.ts";
 import { printable, UNFINISHED } from "../../terminal/answer_writer.ts";
 import type { Style } from "../../terminal/format.ts";
 import type { Choice, PersonInput, Typed } from "../../terminal/line_input.ts";
-import { dollars, formatValue, messageText } from "../../terminal/progress_lines.ts";
+import { callKey, dollars, formatValue, messageText } from "../../terminal/progress_lines.ts";
 import { callTitle } from "../../terminal/tool_lines.ts";
 import type { InputHistory } from "../history.ts";
 import { type CommandName, isCommand } from "../slash_commands.ts";
 import { ChatView } from "../view.ts";
 import { Answer } from "./answer.ts";
 import { Completion } from "./completion.ts";
-import { FilteredList, LineQuestion, MOST_CHOICES, Question, REST_MS } from "./question.ts";
+import { type Asking, FilteredList, LineQuestion, MOST_CHOICES, Question, REST_MS } from "./question.ts";
+import { RunningCalls } from "./running_calls.ts";
+import { FRAME_MS, StatusLine } from "./status_line.ts";
 import { editorTheme, markdownTheme } from "./style.ts";
 import { ToolCard } from "./tool_card.ts";
 
@@ -51,7 +53,6 @@ const OTHER_ROWS = 4;
 const MESSAGE_LINES = 20;
 /** Messages that wait and are shown above the input line. */
 const WAITING_LINES = 3;
-const FRAMES = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"], FRAME_MS = 80;
 /** Milliseconds without a key after which the files of a message are looked at. */
 const DESCRIBE_MS = 150;
 const BELL = "\x07";
@@ -218,10 +219,13 @@ export class ChatScreen extends ChatView implements PersonInput {
   }
 
   /** Displays what is no part of a transcript: activity, what a tool writes, which text the agent read. */
-  #showEvent({ event, session_id, data }: Entry): void {
-    const card = this.#calls.get(callKeyOf(session_id, data.tool_call_id));
+  #showEvent(entry: Entry): void {
+    const { event, data } = entry;
+    const card = this.#calls.get(callKey(entry));
     if (event === "provider:request") this.#status.doing(`waiting for ${formatValue(data.provider)}`);
-    else if (event === "tool:output") card?.add(String(data.text));
+    else if (event === "llm:request" && typeof data.model === "string") {
+      this.#status.set({ model: formatValue(`${data.provider}/${data.model}`) });
+    } else if (event === "tool:output") card?.add(String(data.text));
     else if (event === "user:notification") card?.add(`${messageText(data.message)}\n`);
     else if (event === "orchestrator:steering_injected") {
       const text = String(data.content);
@@ -238,7 +242,7 @@ export class ChatScreen extends ChatView implements PersonInput {
     if (item.kind !== "notice") return; // what was typed is displayed where it is sent or read
     if (entry.event === "module:skipped") return; // the run warns of it
     const is_progress = entry.event === "user:notification" &&
-      this.#calls.get(callKeyOf(entry.session_id, entry.data.tool_call_id));
+      this.#calls.get(callKey(entry));
     if (!is_progress) this.#showNotice(item);
   }
 
@@ -271,7 +275,7 @@ export class ChatScreen extends ChatView implements PersonInput {
 
   #showCall(item: ToolItem, entry: Entry): void {
     if (item.phase === "writing" || this.#ended.has(item.key)) return;
-    const key = callKeyOf(entry.session_id, item.call_id);
+    const key = callKey({ session_id: entry.session_id, data: { tool_call_id: item.call_id } });
     let card = this.#calls.get(key);
     if (!card) {
       const data = { tool_name: item.name, tool_input: item.input as JsonObject };
@@ -287,6 +291,7 @@ export class ChatScreen extends ChatView implements PersonInput {
     }
     const { event } = entry;
     if (event === "tool:post" || event === "tool:error") card.end(entry, this.isKnown(key));
+    else if (item.phase === "stopped") card.stop();
     else if (item.phase === "denied") card.deny(deniedText(item));
     else card.deny(textOf(item.result));
     this.#ended.add(item.key);
@@ -317,7 +322,7 @@ export class ChatScreen extends ChatView implements PersonInput {
     }
     this.#endAnswer();
     for (const card of this.#calls.takeAll()) {
-      card.deny("it was stopped");
+      card.stop();
       this.#add(card);
     }
     const lines = this.endLines(run);
@@ -555,6 +560,7 @@ export class ChatScreen extends ChatView implements PersonInput {
           : new Question(message, choices, {
             ...deps,
             monotonic: this.#monotonic,
+            hasDraft: () => this.#editor.getText() !== "",
             other: (data) => {
               this.#editor.handleInput(data);
               this.#drawAfterRest();
@@ -576,7 +582,7 @@ export class ChatScreen extends ChatView implements PersonInput {
   /** Displays a question above the input line until it is answered, left, or not needed any more. */
   #ask<Value>(
     signal: AbortSignal | undefined,
-    make: (deps: { style: Style; answer(value: Value | null): void }) => Component,
+    make: (deps: Asking<Value>) => Component,
   ): Promise<Value | null> {
     if (signal?.aborted) return Promise.resolve(null);
     return new Promise((resolve) => {
@@ -589,13 +595,20 @@ export class ChatScreen extends ChatView implements PersonInput {
         resolve(value);
       };
       const leave = () => answer(null);
-      const part = make({ style: this.style, answer });
+      const part = make({ style: this.style, mostRows: () => this.#questionRows(), answer });
       signal?.addEventListener("abort", leave, { once: true });
       this.#leaveQuestion = leave;
       this.#lower.children.unshift(part);
       this.#tui.setFocus(part as Component & Partial<Focusable>);
       this.#tui.requestRender();
     });
+  }
+
+  /** Returns the rows that are left for a question, beside the input line and what the agent does. */
+  #questionRows(): number {
+    const { columns, rows } = this.#tui.terminal;
+    const others = this.#lower.children.filter((part) => part === this.#editor || part instanceof CutLine);
+    return Math.max(3, rows - others.flatMap((part) => part.render(columns)).length - OTHER_ROWS);
   }
 
   // --- activity
@@ -613,11 +626,6 @@ export class ChatScreen extends ChatView implements PersonInput {
   }
 }
 
-/** Returns a key of a call: ids are unique in a session only. */
-function callKeyOf(session_id: string, call_id: unknown): string {
-  return `${session_id} ${String(call_id)}`;
-}
-
 /** Returns why a call was not made. */
 function deniedText({ question, result }: ToolItem): string {
   const reason = question?.reason ?? result;
@@ -630,84 +638,5 @@ class CutLine implements Component {
   invalidate(): void {}
   render(width: number): string[] {
     return [truncateToWidth(this.text, width)];
-  }
-}
-
-/** The calls that run, below the conversation: what may still change must be in the window. */
-class RunningCalls implements Component {
-  readonly #mostRows: () => number;
-  readonly #cards = new Map<string, ToolCard>();
-
-  constructor(mostRows: () => number) {
-    this.#mostRows = mostRows;
-  }
-
-  get(key: string): ToolCard | undefined {
-    return this.#cards.get(key);
-  }
-  set(key: string, card: ToolCard): void {
-    this.#cards.set(key, card);
-  }
-  delete(key: string): void {
-    this.#cards.delete(key);
-  }
-  takeAll(): ToolCard[] {
-    const cards = [...this.#cards.values()];
-    this.#cards.clear();
-    return cards;
-  }
-  newest(): ToolCard | undefined {
-    return [...this.#cards.values()].findLast((card) => !card.is_waiting);
-  }
-
-  invalidate(): void {}
-
-  render(width: number): string[] {
-    const cards = [...this.#cards.values()].filter((card) => !card.is_waiting);
-    const parts = cards.map((card) => card.render(width));
-    const most = this.#mostRows();
-    if (parts.flat().length + parts.length <= most) return parts.flatMap((lines) => ["", ...lines]);
-    const rows = Math.floor(most / cards.length) - 1; // beside the head
-    return parts.flatMap(([head = "", ...lines]) => [head, ...rows > 0 ? lines.slice(-rows) : []]).slice(
-      -most,
-    );
-  }
-}
-
-/** The last line: activity, model, share of the context, cost. */
-class StatusLine implements Component {
-  readonly #style: Style;
-  readonly #monotonic: () => number;
-  #facts = { attached: "", model: "", context: "", cost: "" };
-  #doing: { text: string; since: number } | null = null;
-
-  constructor(style: Style, monotonic: () => number) {
-    this.#style = style;
-    this.#monotonic = monotonic;
-  }
-
-  set(facts: Partial<{ attached: string; model: string; context: string; cost: string }>): void {
-    this.#facts = { ...this.#facts, ...facts };
-  }
-
-  /** Null: the person's turn. */
-  doing(text: string | null): void {
-    if (text === this.#doing?.text) return;
-    this.#doing = text === null ? null : { text, since: this.#monotonic() };
-  }
-
-  invalidate(): void {}
-
-  render(width: number): string[] {
-    const { cyan, dim } = this.#style;
-    const { attached, model, context, cost } = this.#facts;
-    const now = this.#monotonic();
-    const seconds = this.#doing ? Math.floor((now - this.#doing.since) / 1000) : 0;
-    const busy = this.#doing && [`${this.#doing.text}${seconds > 0 ? ` ${seconds} s` : ""}`, "Ctrl-C stops"];
-    const text = [...busy ?? [], attached && `with ${attached}`, model, context, cost].filter((fact) =>
-      fact !== ""
-    ).join(" · ");
-    const mark = busy ? `${cyan(FRAMES[Math.floor(now / FRAME_MS) % FRAMES.length]!)} ` : "";
-    return [truncateToWidth(`${mark}${dim(text)}`, width)];
   }
 }

@@ -51,6 +51,7 @@ export class Completion implements AutocompleteProvider {
     if (part === undefined) return null;
     const files = await this.#list();
     if (signal.aborted) return null;
+    if (files.includes(part)) return null; // it is whole, and Enter sends the message
     const items = fuzzyFilter(files, part, (file) => file).slice(0, SHOWN_FILES).map((file) => ({
       value: /\s/.test(file) ? `@"${file}"` : `@${file}`,
       label: printable(file),

@@ -20,21 +20,32 @@ import { listTheme } from "./style.ts";
 export const REST_MS = 400;
 /** Choices of a question; of more, the person types a part. */
 export const MOST_CHOICES = 12;
-/** Rows of a long list that are shown at once. */
-const LIST_ROWS = 8;
+/** Rows of a long list that are shown at once, and those beside it: of its title, its input, its position. */
+const LIST_ROWS = 8, LIST_FRAME = 4;
 const PASTE = "\x1b[200~";
 
-/** What a question does with keys and answers. */
-export interface Answering<Value> {
+/** What a question needs of the screen. */
+export interface Asking<Value> {
   readonly style: Style;
-  monotonic(): number;
-  /** Receives keys that are no answer: they belong to the input line. */
-  other(data: string): void;
+  /** Returns the rows that the question may have: a line above the window cannot be changed. */
+  mostRows(): number;
   /** Receives the answer; null: none was given. */
   answer(value: Value | null): void;
 }
 
-/** A question with choices. None is chosen at first, so Enter alone answers nothing. */
+/** What a question with keys of its own does with them. */
+export interface Answering<Value> extends Asking<Value> {
+  monotonic(): number;
+  /** Whether the input line has a message: its letters are not answers. */
+  hasDraft(): boolean;
+  /** Receives keys that are no answer: they belong to the input line. */
+  other(data: string): void;
+}
+
+/**
+ * A question with choices. None is chosen at first, so Enter alone answers nothing: it sends the message of
+ * the input line.
+ */
 export class Question<Value> implements Component {
   readonly #message: string;
   readonly #choices: readonly Choice<Value>[];
@@ -52,9 +63,9 @@ export class Question<Value> implements Component {
   invalidate(): void {}
 
   render(width: number): string[] {
-    const { style: { bold, cyan, dim, yellow }, monotonic } = this.#deps;
+    const { style: { bold, cyan, dim, yellow }, monotonic, mostRows, hasDraft } = this.#deps;
     this.#rests_since ??= monotonic();
-    const rows = this.#choices.flatMap(({ label, hint }, at) => {
+    const rows = this.#choices.map(({ label, hint }, at) => {
       const text = `${keyOf(this.#choices, at)}) ${label}${hint === undefined ? "" : ` ${dim(`(${hint})`)}`}`;
       const is_chosen = at === this.#at;
       return wrapTextWithAnsi(text, Math.max(1, width - 4))
@@ -62,11 +73,17 @@ export class Question<Value> implements Component {
           `${is_chosen && row === 0 ? cyan("  ❯ ") : "    "}${is_chosen ? bold(line) : line}`
         );
     });
+    const keys = hasDraft() ? "↑ ↓ and Enter; letters go to your message" : "its key, or ↑ ↓ and Enter";
+    const head = wrapTextWithAnsi(`${yellow("?")} ${bold(this.#message)}`, width);
     return [
-      ...wrapTextWithAnsi(`${yellow("?")} ${bold(this.#message)}`, width),
-      ...rows,
-      dim(this.#is_ready(monotonic()) ? "    its key, or ↑ ↓ and Enter" : "    …"),
+      ...head,
+      ...around(rows, Math.max(0, this.#at), mostRows() - head.length - 1),
+      dim(this.#is_ready(monotonic()) ? `    ${keys}${this.#denial ? "" : "; Esc leaves"}` : "    …"),
     ].map((line) => truncateToWidth(line, width));
+  }
+
+  get #denial(): Choice<Value> | undefined {
+    return this.#choices.find(({ letter }) => letter === "n");
   }
 
   /** Whether it takes keys: none was typed for a while. */
@@ -76,29 +93,42 @@ export class Question<Value> implements Component {
 
   handleInput(data: string): void {
     if (isKeyRelease(data)) return;
-    const { monotonic, other, answer } = this.#deps;
+    const { monotonic, hasDraft, other, answer } = this.#deps;
     const now = monotonic();
-    const is_enter = matchesKey(data, "enter");
     if (!this.#is_ready(now) || data.startsWith(PASTE)) {
       this.#rests_since = now; // the person is still typing
-      if (!is_enter) other(data);
-      return;
+      return other(data);
     }
     const step = matchesKey(data, "down") ? 1 : matchesKey(data, "up") ? -1 : 0;
     const { length } = this.#choices;
     if (step !== 0) {
       this.#at = this.#at < 0 ? (step > 0 ? 0 : length - 1) : (this.#at + step + length) % length;
-    } else if (is_enter) {
-      if (this.#at >= 0) answer(this.#choices[this.#at]!.value); // it is in the list
+    } else if (matchesKey(data, "enter") && this.#at >= 0) {
+      answer(this.#choices[this.#at]!.value); // it is in the list
     } else if (matchesKey(data, "escape")) {
-      answer(this.#choices.find(({ letter }) => letter === "n")?.value ?? null);
+      answer(this.#denial?.value ?? null);
     } else {
-      const found = this.#choices.findIndex((_, at) => matchesKey(data, keyOf(this.#choices, at) as KeyId));
+      const found = hasDraft()
+        ? -1
+        : this.#choices.findIndex((_, at) => matchesKey(data, keyOf(this.#choices, at) as KeyId));
       if (found >= 0) return answer(this.#choices[found]!.value);
       this.#rests_since = now;
       other(data);
     }
   }
+}
+
+/** Returns the rows of as many choices as there is room for, with the chosen one among them. */
+function around(choices: readonly string[][], chosen: number, most: number): string[] {
+  let first = chosen, last = chosen;
+  let left = most - (choices[chosen]?.length ?? 0);
+  while (true) {
+    const next = choices[last + 1]?.length ?? Infinity, before = choices[first - 1]?.length ?? Infinity;
+    if (next <= left) left -= choices[++last]!.length; // its length is finite
+    else if (before <= left) left -= choices[--first]!.length;
+    else break;
+  }
+  return choices.slice(first, last + 1).flat().slice(0, Math.max(1, most));
 }
 
 /** Returns the key of a choice: its letter, else its number. */
@@ -111,13 +141,13 @@ export class FilteredList<Value> extends Container implements Focusable {
   readonly #input = new Input();
   readonly #choices: readonly Choice<Value>[];
   readonly #title: string;
-  readonly #deps: Pick<Answering<Value>, "style" | "answer">;
+  readonly #deps: Asking<Value>;
   #list: SelectList;
 
   constructor(
     message: string,
     choices: readonly Choice<Value>[],
-    deps: Pick<Answering<Value>, "style" | "answer">,
+    deps: Asking<Value>,
   ) {
     super();
     this.#choices = choices;
@@ -142,7 +172,8 @@ export class FilteredList<Value> extends Container implements Focusable {
       label,
       ...(hint === undefined ? {} : { description: hint }),
     })).filter(({ label }) => label.toLowerCase().includes(part));
-    const list = new SelectList(items, LIST_ROWS, listTheme(this.#deps.style));
+    const rows = Math.max(1, Math.min(LIST_ROWS, this.#deps.mostRows() - LIST_FRAME));
+    const list = new SelectList(items, rows, listTheme(this.#deps.style));
     list.onSelect = ({ value }) => this.#deps.answer(this.#choices[Number(value)]!.value); // its own number
     list.onCancel = () => this.#deps.answer(null);
     this.children = [new Text(this.#title, 0, 0), this.#input, list];
@@ -162,7 +193,7 @@ export class FilteredList<Value> extends Container implements Focusable {
 export class LineQuestion extends Container implements Focusable {
   readonly #input = new Input();
 
-  constructor(message: string, { style, answer }: Pick<Answering<string>, "style" | "answer">) {
+  constructor(message: string, { style, answer }: Asking<string>) {
     super();
     this.addChild(new Text(`${style.yellow("?")} ${style.bold(message)}`, 0, 0));
     this.addChild(this.#input);

@@ -79,6 +79,11 @@ export class ToolCard implements Component {
     this.#close(code === 0 ? "done" : "failed", code === 0 ? this.#text : `${this.#text}(exit code ${code})`);
   }
 
+  /** Ends a call that was broken off; what it has written stays. */
+  stop(): void {
+    this.#close("failed", `${this.#text}(stopped)`);
+  }
+
   /** Ends a call that did not run. */
   deny(reason: string): void {
     this.#close("failed", reason);
