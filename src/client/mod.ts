@@ -300,6 +300,11 @@ export class PreampClient {
     return this.#json("PUT", `/v1/plans/${encodeURIComponent(name)}`, { plan });
   }
 
+  /** Returns the JSON Schema of plans, with the modules of the server, for editors. */
+  getPlanSchema(): Promise<Data> {
+    return this.#json("GET", "/v1/plan/schema");
+  }
+
   /** Returns whose key this client has: `{name, namespace, owner}`. */
   getCaller(): Promise<Data> {
     return this.#json("GET", "/v1/caller");

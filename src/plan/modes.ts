@@ -7,15 +7,24 @@ import { checkKeys, type Findings } from "../sdk/findings.ts";
 import { documentError } from "./check/findings.ts";
 import { object, text } from "./check/field_checks.ts";
 import { PreampError } from "../sdk/errors.ts";
-import { isObject, type JsonObject } from "../sdk/json.ts";
+import { isObject, type JsonObject, type JsonSchema } from "../sdk/json.ts";
 import type { Mode, ModuleSpec, MountPlan } from "../sdk/plan.ts";
 import { describe } from "../sdk/value_path.ts";
 
 /** Name that means no mode. */
 export const NO_MODE = "none";
 
-const KEYS: ReadonlySet<string> = new Set(["description", "instruction", "rules", "default"]);
 const ACTIONS: readonly unknown[] = ["allow", "ask", "deny"];
+
+/** Schemas of the keys of a mode, for editors. */
+export const MODE_PROPERTIES: Readonly<Record<string, JsonSchema>> = {
+  description: { type: "string", description: "One line about the mode" },
+  instruction: { type: "string", description: "Text for the model while the mode is on" },
+  rules: { type: "array", description: "Rules of hooks-approval; the first that matches a call decides" },
+  default: { enum: ACTIONS, default: "deny", description: "Decision about calls that no rule matches" },
+};
+
+const KEYS: ReadonlySet<string> = new Set(Object.keys(MODE_PROPERTIES));
 const NAME = /^[a-z0-9]+(?:[-_][a-z0-9]+)*$/i;
 
 /** Checks `modes`. Returns those without errors. */

@@ -9,6 +9,7 @@ import { describe, formatPath, type Path } from "../../sdk/value_path.ts";
 import { SELF } from "../child_plan.ts";
 import { findPlanEnv, isFolderVariable, type PlanEnvReference, type PlanFolders } from "../env.ts";
 import { preferenceProblem } from "../model_choice.ts";
+import { OVERLAY_PROPERTIES, PLAN_PROPERTIES } from "../plan_schema.ts";
 import { escapedPath, type SourceOptions } from "../source/source.ts";
 import { checkLimits, MODEL_FORM, object, readModelName, text, texts } from "./field_checks.ts";
 import { checkPermissions } from "./check_permissions.ts";
@@ -48,30 +49,8 @@ export interface FileReference {
   file: string;
 }
 
-/** Names of the sections that a plan and an agent's overlay have in common. */
-const COMMON = [
-  "description",
-  "session",
-  "orchestrator",
-  "context",
-  "system",
-  "instructions",
-  "providers",
-  "tools",
-  "hooks",
-  "agents",
-  "spawn",
-  "limits",
-  "permissions",
-] as const;
-
-const SECTIONS: ReadonlySet<string> = new Set(["preamp", "roles", "modes", "mode", ...COMMON]);
-const OVERLAY_KEYS: ReadonlySet<string> = new Set([
-  ...COMMON,
-  "instruction",
-  "provider_preferences",
-  "model_role",
-]);
+const SECTIONS: ReadonlySet<string> = new Set(Object.keys(PLAN_PROPERTIES));
+const OVERLAY_KEYS: ReadonlySet<string> = new Set(Object.keys(OVERLAY_PROPERTIES));
 
 /** Checks a plan's data. Does not copy the value; the result shares parts of it. */
 export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {

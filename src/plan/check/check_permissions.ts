@@ -2,6 +2,7 @@
  * Checks the form of `permissions:` blocks in plans and in the policy: Deno's permission names and values.
  */
 import type { Permissions } from "../../sdk/contracts.ts";
+import type { JsonSchema } from "../../sdk/json.ts";
 import { hasControl } from "../../text/escape.ts";
 import { checkKeys, didYouMean, type Findings } from "../../sdk/findings.ts";
 import { object, texts } from "./field_checks.ts";
@@ -35,6 +36,28 @@ const SYS_KINDS: ReadonlySet<string> = new Set([
 ]);
 
 const KNOWN: ReadonlySet<string> = new Set(PERMISSION_KINDS);
+
+const MEANINGS: Readonly<Record<PermissionKind, string>> = {
+  net: "Hosts that it may reach",
+  read: "Files and folders that it may read",
+  write: "Files and folders that it may write",
+  env: "Variables of the process that it may read",
+  run: "Programs that it may run",
+  sys: "Facts about the machine that it may read",
+  ffi: "Native libraries that it may load",
+  import: "Hosts that it may import code from",
+};
+
+/** Schema of a permissions block, for editors. */
+export const PERMISSIONS_SCHEMA: JsonSchema = {
+  type: "object",
+  description: "What it may touch, by Deno's names: true for all, or a list",
+  properties: Object.fromEntries(PERMISSION_KINDS.map((kind) => {
+    const items = kind === "sys" ? { enum: [...SYS_KINDS] } : { type: "string" };
+    return [kind, { anyOf: [{ type: "boolean" }, { type: "array", items }], description: MEANINGS[kind] }];
+  })),
+  additionalProperties: false,
+};
 
 /** Maximum entries of one permission: intersections compare all pairs. */
 const MAX_ENTRIES = 200;

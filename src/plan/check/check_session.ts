@@ -15,18 +15,29 @@ type Slot = "orchestrator" | "context";
 
 const INJECTION_LIMIT: JsonSchema = { type: ["integer", "null"], minimum: 0 };
 
-const SETTINGS: Readonly<Record<Exclude<keyof Session, Slot>, JsonSchema>> = {
-  injection_budget_per_turn: INJECTION_LIMIT,
-  injection_size_limit: INJECTION_LIMIT,
-  injection_budget_mode: { enum: ["warn", "drop", "error"] },
-  raw: { type: "boolean" },
-  hooks_first: { type: "boolean" },
-  metadata: { type: "object" },
+/** Schemas of the keys of `session` besides the two modules. */
+export const SESSION_SETTINGS: Readonly<Record<Exclude<keyof Session, Slot>, JsonSchema>> = {
+  injection_budget_per_turn: { ...INJECTION_LIMIT, description: "Tokens that hooks may inject in a turn" },
+  injection_size_limit: {
+    ...INJECTION_LIMIT,
+    description: "Characters of one injection; a larger one is refused",
+  },
+  injection_budget_mode: {
+    enum: ["warn", "drop", "error"],
+    default: "warn",
+    description: "What happens above the budget of injections: nothing else, left out, refused",
+  },
+  raw: { type: "boolean", default: false, description: "Adds the redacted plan to session:start" },
+  hooks_first: { type: "boolean", default: false, description: "Mounts hooks before providers and tools" },
+  metadata: { type: "object", description: "Echoed in session:start and session:fork" },
 };
 
 const SCHEMA: JsonSchema = {
   type: "object",
-  properties: { orchestrator: {}, orchestrator_source: {}, context: {}, context_source: {}, ...SETTINGS },
+  properties: {
+    ...{ orchestrator: {}, orchestrator_source: {}, context: {}, context_source: {} },
+    ...SESSION_SETTINGS,
+  },
   additionalProperties: false,
 };
 
@@ -60,7 +71,7 @@ export function checkSession(
       findings.error(at, `${slot}_present`, message, `add ${slot}: ${DEFAULTS[slot]}`);
     }
   }
-  const settings = Object.entries(fields ?? {}).filter(([key]) => Object.hasOwn(SETTINGS, key));
+  const settings = Object.entries(fields ?? {}).filter(([key]) => Object.hasOwn(SESSION_SETTINGS, key));
   return Object.assign(session, Object.fromEntries(settings));
 }
 

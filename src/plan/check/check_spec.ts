@@ -1,12 +1,12 @@
 /** Checks the modules of a plan: one spec, which is a bare id or an object, and the lists of specs. */
 import type { ModuleType } from "../../sdk/contracts.ts";
 import { checkKeys, type Findings } from "../../sdk/findings.ts";
-import { canonicalJson, isObject, type JsonObject } from "../../sdk/json.ts";
+import { canonicalJson, isObject, type JsonObject, type JsonSchema } from "../../sdk/json.ts";
 import type { ModuleSpec, Source } from "../../sdk/plan.ts";
 import { describe, describeKind, formatPath, type Path } from "../../sdk/value_path.ts";
 import { hasSpace } from "../../text/escape.ts";
 import { parseSource, SOURCE_FORMS, type SourceOptions } from "../source/source.ts";
-import { checkPermissions } from "./check_permissions.ts";
+import { checkPermissions, PERMISSIONS_SCHEMA } from "./check_permissions.ts";
 import { fitting } from "./field_checks.ts";
 
 /** Isolation tiers, weakest first. */
@@ -78,16 +78,28 @@ function checkRepeated(
   }
 }
 
-const KEYS: ReadonlySet<string> = new Set([
-  "module",
-  "source",
-  "config",
-  "instance_id",
-  "integrity",
-  "permissions",
-  "isolation",
-  "required",
-]);
+/** Schemas of the keys of a module entry, for editors; of `permissions`, see {@link PERMISSIONS_SCHEMA}. */
+export const SPEC_PROPERTIES: Readonly<Record<string, JsonSchema>> = {
+  module: { type: "string", description: "The module's id" },
+  source: {
+    type: "string",
+    description: "Where its code is: a URL, a path, npm:, jsr: or git+https:; none for a built-in module",
+  },
+  config: { type: "object", description: "Settings of the module" },
+  instance_id: { type: "string", description: "The mounted name, when a module is used twice" },
+  integrity: { type: "string", description: "sha256-…, the digest of the module's files" },
+  permissions: PERMISSIONS_SCHEMA,
+  isolation: {
+    enum: TIERS,
+    description: "Where it runs: in a process of its own, or inline, for trusted code",
+  },
+  required: {
+    type: "boolean",
+    description: "Whether the run fails when this module cannot be mounted; else it is skipped",
+  },
+};
+
+const KEYS: ReadonlySet<string> = new Set(Object.keys(SPEC_PROPERTIES));
 /** Upstream's settings call `instance_id` `id`. */
 const ALIASES: ReadonlySet<string> = new Set(["id"]);
 const SPEC_HINT = "write an id such as tool-calculator, or {module, source, config}";

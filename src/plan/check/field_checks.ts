@@ -73,11 +73,30 @@ export function texts(value: unknown, path: Path, findings: Findings, hint?: str
 export const MIN_DURATION_S = 0.001;
 
 const RUN_LIMIT_SCHEMAS: Readonly<Record<LimitName, JsonSchema>> = {
-  max_iterations: { type: "integer", minimum: 1 },
-  max_tool_calls: { type: "integer", minimum: 0 }, // 0: no tool runs
-  max_total_tokens: { type: "integer", minimum: 1 },
-  max_cost_usd: { type: "string", format: "decimal" },
-  max_duration_s: { type: "number", minimum: MIN_DURATION_S },
+  max_iterations: { type: "integer", minimum: 1, description: "Calls of the model, those of sub-agents too" },
+  max_tool_calls: { type: "integer", minimum: 0, description: "Calls of tools; with 0 no tool runs" },
+  max_total_tokens: { type: "integer", minimum: 1, description: "Tokens of all requests and answers" },
+  max_cost_usd: {
+    type: "string",
+    format: "decimal",
+    description: 'US dollars as text, such as "0.50"; every call needs a price',
+  },
+  max_duration_s: { type: "number", minimum: MIN_DURATION_S, description: "Seconds of the whole run" },
+};
+
+/** Schema of `limits`. */
+export const LIMITS_SCHEMA: JsonSchema = {
+  type: "object",
+  properties: {
+    ...RUN_LIMIT_SCHEMAS,
+    on_limit: {
+      type: "string",
+      enum: ["end", "pause"],
+      default: "end",
+      description: "What a reached limit does: it ends the run, or waits for a person",
+    },
+  },
+  additionalProperties: false,
 };
 
 /** Names of the limits, in display order. */
@@ -95,9 +114,7 @@ export function compareLimit(a: string | number, b: string | number): number {
 export function checkLimits(value: unknown, path: Path, findings: Findings): Partial<RunLimits> {
   const fields = object(value, path, findings, 'write limits: {max_tool_calls: 40, max_cost_usd: "0.50"}');
   if (!fields) return {};
-  const properties = { ...RUN_LIMIT_SCHEMAS, on_limit: { type: "string", enum: ["end", "pause"] } };
-  const schema = { type: "object", properties, additionalProperties: false };
-  return fitting<Partial<RunLimits>>(fields, schema, path, findings) ?? {};
+  return fitting<Partial<RunLimits>>(fields, LIMITS_SCHEMA, path, findings) ?? {};
 }
 
 /** The form, for messages. */

@@ -7,7 +7,7 @@ import type { JsonObject } from "../../sdk/json.ts";
 import { describe } from "../../sdk/value_path.ts";
 import { readDocument, readJsonBody } from "../body/parse_body.ts";
 import type { RequestContext } from "../context.ts";
-import { jsonAnswer, listAnswer } from "../answers.ts";
+import { jsonAnswer, listAnswer, textAnswer } from "../answers.ts";
 import { checkBody } from "../body/validation.ts";
 import { LOAD_CODES, ok, type Route } from "./route.ts";
 
@@ -92,6 +92,25 @@ export const PLAN_ROUTES: readonly Route[] = [
       const { from, to } = await checkBody("PlanDiffRequest", await readJsonBody(context));
       const { plans } = context.server.runtime;
       return jsonAnswer(await plans.diff(comparedInput(from), comparedInput(to), caller));
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/plan/schema",
+    id: "planSchema",
+    summary: "The JSON Schema of plans, with the modules of this server",
+    answers: {
+      200: {
+        description: "JSON Schema 2020-12 of a plan",
+        content: { "application/schema+json": "JsonSchema" },
+      },
+    },
+    async handle({ server }) {
+      const { planJsonSchema } = await import("../../plan/plan_schema.ts");
+      return textAnswer(JSON.stringify(planJsonSchema(await server.runtime.modules.list())), 200, {
+        "content-type": "application/schema+json",
+        "x-content-type-options": "nosniff",
+      });
     },
   },
   {

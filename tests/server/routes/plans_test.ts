@@ -124,3 +124,14 @@ Deno.test("a named plan and the plan of a run show no header, variable, query va
 async function parsed(text: string): Promise<unknown> {
   return (await parsePlanText(text)).data;
 }
+
+Deno.test("GET /v1/plan/schema has the modules of the server, without what the host fills in", async () => {
+  const { send } = testApp();
+  const response = await send("GET /v1/plan/schema");
+  assertEquals(response.headers.get("content-type"), "application/schema+json");
+  const { properties, $defs } = await response.json();
+  assertEquals(["session", "tools", "model"].filter((key) => key in properties).length, 3);
+  const [ids, entry] = $defs.tool.anyOf;
+  assertEquals(ids.anyOf.some((id: { const?: string }) => id.const === "tool-mcp"), true);
+  assertEquals(JSON.stringify(entry.allOf).includes("supplied_by"), false);
+});

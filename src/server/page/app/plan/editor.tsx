@@ -1,11 +1,16 @@
 /**
- * The editor of the plan: a text area whose lines wrap. The same text lies behind it, invisible and line by
- * line, so that numbers and marks are where the lines are.
+ * The editor of the plan: a text area whose lines wrap and whose text is transparent. The same text lies behind
+ * it, line by line, with colours, numbers and marks. So undo, input methods, screen readers and phones have the
+ * browser's own box.
  */
-import { useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
+import type { Finding } from "../state/plan_draft.ts";
 import { visible } from "../ui/text.tsx";
+import { helpAt, type Suggestions, suggestionsAt } from "./assist.ts";
 import { type Edit, hiddenIn, indent, lineAt, marksOf, newLine, offsetOf } from "./editing.ts";
+import { Floating, HelpText, offsetAt, SuggestionList } from "./floating.tsx";
+import { coloured, readSyntax } from "./syntax.ts";
 
 const ID = "plan-text";
 
@@ -23,20 +28,89 @@ export function goTo(line: number, column?: number): void {
 /** Height of a line that does not wrap; the style sheet has the same. */
 const LINE_PX = 18;
 
-/** The editor. Tab leaves it; Ctrl and a bracket indents, and Enter continues the indentation. */
+/** The list at the cursor: what may be written, and which of it Enter takes. */
+interface OpenList extends Suggestions {
+  readonly active: number;
+}
+
+/**
+ * The editor. Tab leaves it; Ctrl and a bracket indents, and Enter continues the indentation. Suggestions open
+ * while a word is typed, or by Ctrl and space.
+ */
 export function Editor({ state }: { state: AppState }) {
   const { plan } = state;
-  const [line, setLine] = useState(0);
+  const box = useRef<HTMLTextAreaElement>(null);
+  const [cursor, setCursor] = useState<number | null>(null);
+  const [marked, setMarked] = useState(0);
+  const [list, setList] = useState<OpenList | "nothing" | null>(null);
+  const [pointed, setPointed] = useState<number | null>(null);
   const text = plan.text.value;
-  const lines = text.split("\n");
-  const found = marksOf([...plan.findings.value, ...hiddenIn(text)]);
-  const marks = new Map(found.map((mark) => [mark.line, mark]));
-  const follow = ({ currentTarget: box }: { currentTarget: HTMLTextAreaElement }) =>
-    setLine(lineAt(box.value, box.selectionStart));
+  const schema = plan.schema.value;
+  const open = list === "nothing" ? null : list;
+  const chosen = open?.items[open.active];
+  const line = open ? 0 : marked || (cursor === null ? 0 : lineAt(text, cursor)); // the list is there, too
+  const findings = plan.findings.value;
+  const lines = useMemo(
+    () => <Lines text={text} findings={findings} line={line} onMark={setMarked} />,
+    [text, findings, line],
+  );
+  const help = (at: number | null) => at === null || schema === null ? null : helpAt(text, at, schema);
+  const at_cursor = useMemo(() => help(cursor), [text, schema, cursor]);
+  const at_pointer = useMemo(() => help(pointed), [text, schema, pointed]);
+
+  const load = () => plan.loadSchema().catch(() => {}); // a plan can be written without help, too
+  const follow = () => setCursor(box.current!.selectionStart);
+  const suggest = (is_typing: boolean) => {
+    const { value, selectionStart } = box.current!;
+    const found = plan.schema.value && suggestionsAt(value, selectionStart, plan.schema.value, is_typing);
+    setList(found ? { ...found, active: 0 } : is_typing ? null : "nothing");
+  };
+  const take = (index: number) => {
+    const { from, to, items } = open!;
+    const { insert } = items[index]!;
+    const end = from + insert.length;
+    apply(box.current!, { from, to, text: insert, selection: [end, end] });
+    if (/\s$/.test(insert)) suggest(true); // its value is next
+    else setList(null);
+    follow();
+  };
+  const onInput = ({ currentTarget: { value, selectionStart } }: { currentTarget: HTMLTextAreaElement }) => {
+    const grows = value.length > text.length;
+    plan.edit(value);
+    follow();
+    setPointed(null);
+    if (!/[\w-]$/.test(value.slice(0, selectionStart)) || !(grows || open)) setList(null);
+    else if (plan.schema.value) suggest(true);
+    else {
+      load().then(() => {
+        const { current } = box;
+        if (current === document.activeElement && current?.value === value) suggest(true);
+      });
+    }
+  };
+  /** Does what a key is for while the list is open; returns whether it is for the list. */
+  const onListKey = ({ key, isComposing }: KeyboardEvent): boolean => {
+    if (!open || isComposing) return false;
+    const { items: { length }, active } = open;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[key];
+    if (step !== undefined) setList({ ...open, active: (active + step + length) % length });
+    else if (key === "Enter" || key === "Tab") take(active);
+    else return false;
+    return true;
+  };
   const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
     const { currentTarget: box, code, key, ctrlKey, metaKey, shiftKey } = event;
     const { value, selectionStart: start, selectionEnd: end } = box;
-    if (key === "Enter" && (ctrlKey || metaKey)) {
+    const takes = !ctrlKey && !metaKey && !shiftKey && onListKey(event);
+    if (takes) event.preventDefault();
+    else if (key === "Escape" && (list !== null || at_pointer !== null)) {
+      event.stopPropagation(); // it would leave the editor
+      setList(null);
+      setPointed(null);
+    } else if (key === " " && ctrlKey) {
+      event.preventDefault();
+      load().then(() => suggest(false));
+    } else if (key === "Enter" && (ctrlKey || metaKey)) {
       event.preventDefault();
       if (state.what_if.value) state.runWhatIf();
       else state.run();
@@ -47,53 +121,123 @@ export function Editor({ state }: { state: AppState }) {
       event.preventDefault();
       const edit = indent(value, start, end, code === "BracketRight");
       if (edit) apply(box, edit);
-    }
+    } else if (/^(Arrow|Home|End|Page)/.test(key)) setList(null);
+  };
+  const place = (offset: number) => {
+    const number = lineAt(text, offset);
+    return { line: number, column: offset - offsetOf(text, number) };
   };
   return (
-    <div class="editor scroll">
-      <div class="lines" aria-hidden="true">
-        {lines.map((content, at) => {
-          const mark = marks.get(at + 1);
-          return (
-            <div class={mark?.level} key={at}>
-              {mark && (
-                <span
-                  class="mark"
-                  title={mark.text}
-                  onMouseEnter={() => setLine(mark.line)}
-                  onMouseLeave={() => setLine(0)}
-                >
-                  {mark.level === "error" ? "✗" : "!"}
-                </span>
-              )}
-              <span class="copy" data-text={content || " "} />
-              {mark && mark.line === line && <div class={`at-line ${mark.level}`}>{visible(mark.text)}</div>}
-            </div>
-          );
-        })}
+    <>
+      <div class="editor scroll" onScroll={() => setList(null)}>
+        {lines}
+        <textarea
+          id={ID}
+          ref={box}
+          aria-label="Plan, as YAML or JSON"
+          aria-describedby="plan-keys plan-help"
+          aria-invalid={plan.phase.value === "invalid"}
+          aria-autocomplete="list"
+          aria-haspopup="listbox"
+          aria-controls={open ? "plan-suggestions" : undefined}
+          aria-activedescendant={open ? `plan-suggestion-${open.active}` : undefined}
+          spellcheck={false}
+          autocapitalize="off"
+          autocomplete="off"
+          value={text}
+          onInput={onInput}
+          onKeyDown={onKeyDown}
+          onKeyUp={follow}
+          onClick={() => {
+            follow();
+            setList(null);
+          }}
+          onFocus={() => {
+            load();
+            follow();
+          }}
+          onBlur={() => {
+            setCursor(null);
+            setList(null);
+          }}
+          onPointerEnter={load}
+          onMouseMove={({ clientX, clientY }) => setPointed(offsetAt(text, clientX, clientY))}
+          onMouseLeave={() => setPointed(null)}
+        />
+        <div id="plan-keys" class="hidden-text">
+          Control and space offers what may be written, arrows and Enter take it. Control and right bracket
+          indents, Control and left bracket takes it back, Control and Enter runs.
+        </div>
       </div>
-      <textarea
-        id={ID}
-        aria-label="Plan, as YAML or JSON"
-        aria-describedby="plan-keys"
-        aria-invalid={plan.phase.value === "invalid"}
-        spellcheck={false}
-        autocapitalize="off"
-        autocomplete="off"
-        value={text}
-        onInput={(event) => {
-          plan.edit(event.currentTarget.value);
-          follow(event);
-        }}
-        onKeyDown={onKeyDown}
-        onKeyUp={follow}
-        onClick={follow}
-        onFocus={follow}
-        onBlur={() => setLine(0)}
-      />
-      <div id="plan-keys" class="hidden-text">
-        Control and right bracket indents, Control and left bracket takes it back, Control and Enter runs.
+      {open && (
+        <Floating {...place(open.from)}>
+          <SuggestionList items={open.items} active={open.active} onTake={take} />
+        </Floating>
+      )}
+      {!open && at_pointer && (
+        <Floating {...place(pointed!)} key={pointed}>
+          <div class="tip" role="tooltip">
+            <HelpText help={at_pointer} />
+          </div>
+        </Floating>
+      )}
+      <p id="plan-help" class="plan-help">
+        {chosen
+          ? <HelpText help={{ name: chosen.label, type: "", description: chosen.description }} />
+          : list === "nothing"
+          ? <span class="muted">Nothing is known that could be written here.</span>
+          : at_cursor
+          ? <HelpText help={at_cursor} />
+          : (
+            <span class="muted">
+              A key at the cursor is explained here.{" "}
+              <span class="with-keys">
+                <kbd>Ctrl</kbd> <kbd>Space</kbd> offers what may be written.
+              </span>
+            </span>
+          )}
+      </p>
+      <div role="status" class="hidden-text">
+        {open && `${open.items.length} ${open.items.length === 1 ? "suggestion" : "suggestions"}`}
+        {list === "nothing" && "Nothing is known that could be written here."}
       </div>
+    </>
+  );
+}
+
+/** The lines behind the text area, in colours, with their numbers and marks. */
+function Lines({ text, findings, line, onMark }: {
+  text: string;
+  findings: readonly Finding[];
+  /** The line whose findings are shown; 0 for none. */
+  line: number;
+  onMark: (line: number) => void;
+}) {
+  const marks = new Map(marksOf([...findings, ...hiddenIn(text)]).map((mark) => [mark.line, mark]));
+  return (
+    <div class="lines" aria-hidden="true">
+      {coloured(text, readSyntax(text).tokens).map((parts, at) => {
+        const mark = marks.get(at + 1);
+        return (
+          <div class={mark?.level} key={at}>
+            {mark && (
+              <span
+                class="mark"
+                title={mark.text}
+                onMouseEnter={() => onMark(mark.line)}
+                onMouseLeave={() => onMark(0)}
+              >
+                {mark.level === "error" ? "✗" : "!"}
+              </span>
+            )}
+            {parts.length === 0 && <span class="copy" data-text=" " />}
+            {parts.map(([kind, part], index) => (
+              <span class={kind ? `copy ${kind}` : "copy"} data-text={part} key={index} />
+            ))}
+            {mark && mark.line === line && <div class={`at-line ${mark.level}`}>{visible(mark.text)}</div>}
+          </div>
+        );
+      })}
     </div>
   );
 }

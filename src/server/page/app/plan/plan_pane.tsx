@@ -133,7 +133,8 @@ function verdictOf(
 
 /** The findings; one with a line puts the cursor there. */
 function Findings({ plan }: { plan: PlanDraft }) {
-  const findings = [...plan.findings.value, ...hiddenIn(plan.text.value)];
+  const findings = [...plan.findings.value, ...hiddenIn(plan.text.value)]
+    .sort((a, b) => (a.line ?? 0) - (b.line ?? 0));
   if (findings.length === 0) return null;
   return (
     <ul id="plan-findings" class="findings" aria-label="Findings">
@@ -156,9 +157,9 @@ function FindingText({ finding: { level, line, path, message, hint } }: { findin
   return (
     <>
       <span class={level === "error" ? "failed" : "waiting"}>{level === "error" ? "✗" : "!"} {level}</span>
-      {line !== undefined && <span class="muted at">line {line}</span>}
-      {path !== "" && <code>{visible(path)}</code>}
-      <span>{visible(message)}</span>
+      {" "}
+      {line !== undefined && <span class="muted at">line {line}</span>}{" "}
+      {path !== "" && <code>{visible(path)}</code>} <span>{visible(message)}</span>{" "}
       {hint && <span class="muted">{visible(hint)}</span>}
     </>
   );

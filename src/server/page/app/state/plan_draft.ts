@@ -113,6 +113,8 @@ export class PlanDraft {
   #round = 0;
   #choice = 0;
   #listing: Promise<void> | null = null;
+  #reading: Promise<Data> | null = null;
+  #is_loaded = false;
   /** Name of the plan of the server that `base` is; null for another text. */
   #base_ref: string | null = null;
   /** Whether `base` is a plan of the server that a caller may not send, so not have compared either. */
@@ -150,6 +152,9 @@ export class PlanDraft {
     (this.is_owner.value || this.model.value.trim() === "")
   );
 
+  /** The JSON Schema of plans; null until it is loaded. */
+  readonly schema: Signal<Data | null> = signal(null);
+
   readonly phase: Signal<ReviewPhase> = signal("checking");
   readonly findings: Signal<readonly Finding[]> = signal([]);
   /** Of the last valid text; null before the first one. */
@@ -170,6 +175,7 @@ export class PlanDraft {
   async load(): Promise<void> {
     const [caller] = await Promise.all([this.#client.getCaller(), this.#list()]);
     this.is_owner.value = caller.owner === true;
+    this.#is_loaded = true;
     const { value: name } = this.name;
     const plan = name === null ? null : await this.#read(name).catch((error) => {
       if (error instanceof PreampApiError && error.code === "plan_invalid") return null; // the operator's
@@ -303,6 +309,13 @@ export class PlanDraft {
       this.usable.value = answer as unknown as UsableModels; // of GET /v1/models
     }).finally(() => this.#listing = null);
     await this.#listing;
+  }
+
+  /** Loads the schema of plans, once; not before the page has a key for the server. */
+  async loadSchema(): Promise<void> {
+    if (this.schema.value !== null || !this.#is_loaded) return;
+    this.#reading ??= this.#client.getPlanSchema().finally(() => this.#reading = null);
+    this.schema.value = await this.#reading;
   }
 
   /** Sets the workspace; empty for the server's own. */
