@@ -83,6 +83,75 @@ Deno.test("the file agent writes nowhere else, by its rules and by its permissio
   }
 });
 
+/** A picture of one point. */
+const PICTURE = Uint8Array.fromBase64(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==",
+);
+
+/** Starts a server with the key of the recipes; `here` puts its address into commands. */
+async function startRecipeServer({ folder, env }: Bench) {
+  const server = await startServer([], { cwd: folder, env: { ...env, PREAMP_API_KEYS: "a-secret-key" } });
+  const here = (text: string) => text.replaceAll("127.0.0.1:8484", new URL(server.url).host);
+  return { here, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+Deno.test("files and pictures go along with a prompt, by a flag, by their names, and over HTTP", () => {
+  const [commands = "", script = "", start = ""] = PAGE.section("Files and pictures with a prompt").blocks(
+    "sh",
+  );
+  const answers = ["On Friday.", "On the left.", "On the right."].map((text) => ({ text: [text] }));
+  return withModel(answers, async (bench) => {
+    const { folder, write, run, asked } = bench;
+    await Deno.writeFile(`${folder}/room.png`, PICTURE);
+    assertEquals(await run(commands), "On Friday.\nOn the left.\n");
+    assertStringIncludes(asked(1), "in the big room");
+    await using server = await startRecipeServer(bench);
+    await write("picture.sh", server.here(script));
+    assertStringIncludes(await run(start), "On the right.");
+    for (const count of [2, 3]) assertStringIncludes(asked(count), PICTURE.toBase64());
+  });
+});
+
+Deno.test("a run is run again from its model call with another plan", () => {
+  const [script = "", start = ""] = PAGE.section("What if").blocks("sh");
+  return withModel([{ text: ["We open at nine in the morning."] }, { text: ["At nine."] }], async (bench) => {
+    const { write, run, asked } = bench;
+    await using server = await startRecipeServer(bench);
+    await write("what_if.sh", server.here(script));
+    const plan = {
+      session: { orchestrator: "loop-streaming", context: "context-simple" },
+      providers: ["provider-anthropic"],
+    };
+    const post = server.here(
+      `curl -s http://127.0.0.1:8484/v1/runs -H "Authorization: Bearer a-secret-key" --json '${
+        JSON.stringify({ plan, prompt: "When do you open?" })
+      }'`,
+    );
+    const { id } = JSON.parse(await run(post));
+    const again = JSON.parse(await run(start.replace("run_…", id)));
+    assertEquals(again.forked_from.run_id, id);
+    const events =
+      `curl -s -N http://127.0.0.1:8484${again.events_url} -H "Authorization: Bearer a-secret-key"`;
+    assertStringIncludes(await run(server.here(events)), "At nine."); // they end with the run
+    assertStringIncludes(asked(2), "Answer in five words.");
+    assertStringIncludes(asked(2), "When do you open?");
+  });
+});
+
+Deno.test("a bundle of Amplifier becomes a plan that runs", () => {
+  const [commands = ""] = PAGE.section("A bundle of Amplifier").blocks("sh");
+  return withModel([{ text: ["Hello."] }], async ({ folder, write, run, asked }) => {
+    await Deno.mkdir(`${folder}/my-bundle`);
+    await write(
+      "my-bundle/bundle.md",
+      "---\nbundle: { name: greeter }\nsession: { orchestrator: { module: loop-streaming }, context: { module: " +
+        "context-simple } }\nproviders: [{ module: provider-anthropic }]\n---\n\nYou greet people.",
+    );
+    assertMatch(await run(commands), /Hello\.\n$/);
+    assertStringIncludes(asked(1), "You greet people.");
+  });
+});
+
 Deno.test("the chat service keeps a conversation for each user", () => {
   const { blocks } = PAGE.section("A chat service with sessions");
   return withModel(
