@@ -1,6 +1,6 @@
 /**
- * The test kit for modules: a coordinator, mocks, a recorder, a simulated clock, and the contracts as test
- * suites.
+ * The test kit for modules: a coordinator, sessions, mocks, a recorder, a simulated clock, and the contracts
+ * as test suites.
  *
  * @example A tool, tested
  * ```ts
@@ -24,6 +24,14 @@ export { EventRecorder, type HandlerFailure } from "../testing/hooks.ts";
 export { type ExampleInput, exampleInput, type ExampleInputOptions } from "../testing/example_input.ts";
 export * from "../testing/mock_provider.ts";
 export * from "../testing/mocks.ts";
+export {
+  type ConfiguredModule,
+  type TestModule,
+  type TestModules,
+  TestSession,
+  type TestSessionOptions,
+  type TurnOutcome,
+} from "../testing/session.ts";
 export * from "../testing/contracts/tool.ts";
 export * from "../testing/contracts/provider.ts";
 export * from "../testing/contracts/hook.ts";

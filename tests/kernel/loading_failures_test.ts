@@ -181,7 +181,7 @@ Deno.test("onSessionReady runs after all mounts, in order, in both spellings; a 
 Deno.test("a mount that exceeds its timeout is abandoned, and its later calls have no effect", async () => {
   const late = Promise.withResolvers<void>();
   const { session, clock, data } = kit({
-    load_timeout_s: 10,
+    opened: { load_timeout_s: 10 },
     tools: [async (coordinator) => {
       await late.promise;
       await coordinator.mount("tools", tool("late"));

@@ -85,7 +85,7 @@ Deno.test("the last event of a turn has its turn_id, also when a handler of it e
 
 Deno.test("module:skipped contains the location in the module's files", async () => {
   const placeOf = () => "https://m.example/mod.ts:3:7";
-  const { run, data } = kit({ placeOf, tools: [() => Promise.reject(new Error("no key"))] });
+  const { run, data } = kit({ opened: { placeOf }, tools: [() => Promise.reject(new Error("no key"))] });
   await run();
   assertEquals(data("module:skipped").map(({ message }) => message), [
     "https://m.example/mod.ts:3:7: no key",

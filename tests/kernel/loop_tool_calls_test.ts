@@ -181,7 +181,7 @@ Deno.test("tool:error contains the location in the module's files, whether the l
   const placeOf = (error: unknown) => error === thrown ? "https://m.example/lib.ts:5:9" : undefined;
   const throwing = tool("t", () => Promise.reject(thrown));
   const at = { type: "RangeError", msg: "too far", at: "https://m.example/lib.ts:5:9" };
-  const script = { providers: [[calls(["t"]), "done"]], placeOf };
+  const script = { providers: [[calls(["t"]), "done"]], opened: { placeOf } };
   const located = kit({ ...script, tools: [throwing] });
   await located.run();
   assertEquals(located.data("tool:error").map(({ error }) => error), [at]);

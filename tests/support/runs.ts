@@ -25,7 +25,7 @@ import type {
   Store,
   VersionedRecord,
 } from "../../src/store/store.ts";
-import { KERNEL_LIMITS, planOf, type PlanOptions } from "./sessions.ts";
+import { KERNEL_LIMITS, planOf, type PlanOptions } from "../../src/testing/session.ts";
 
 /** A plan of these tests. */
 export interface TestPlan extends PlanOptions {

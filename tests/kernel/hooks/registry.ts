@@ -8,7 +8,7 @@ import { SessionParts } from "../../../src/kernel/session/session_parts.ts";
 import { SessionState } from "../../../src/kernel/session/session_state.ts";
 import { CancellationToken } from "../../../src/sdk/cancellation.ts";
 import { FakeClock } from "../../../src/testing/clocks.ts";
-import { KERNEL_LIMITS, LIMITS, planOf } from "../../support/sessions.ts";
+import { KERNEL_LIMITS, planOf, RUN_LIMITS } from "../../../src/testing/session.ts";
 
 /**
  * Creates the registry of a module in a session with a fake clock; `entries` lists what was logged, `emitter`
@@ -36,7 +36,7 @@ export function registry(changes: Partial<Host> = {}, limits: Partial<KernelLimi
     "ses_1",
     null,
     new SessionState({}, 1_000),
-    new RunLimitGuard({ limits: LIMITS, clock }),
+    new RunLimitGuard({ limits: RUN_LIMITS, clock }),
     new CancellationToken(),
     { ...KERNEL_LIMITS, ...limits },
   );

@@ -70,7 +70,7 @@ Deno.test("cleanup() ends the sandboxes of modules after session:cleanup, which 
       hooks: [
         (coordinator) => void coordinator.hooks.register("session:*", (event) => void order.push(event)),
       ],
-      close: () => Promise.resolve(void order.push("ended")),
+      opened: { close: () => Promise.resolve(void order.push("ended")) },
       record: (entry) => entry.event === failing ? Promise.reject(new Error("full")) : undefined,
     });
     await run();

@@ -2,7 +2,7 @@
 import { assistantMessage, callModel, chooseProvider, runToolCalls } from "../../../src/sdk/loop.ts";
 import type { Coordinator, Orchestrator } from "../../../src/sdk/types.ts";
 import { assertEquals } from "../../assert.ts";
-import { calls, kit, type PlanOptions, tool } from "../../support/sessions.ts";
+import { calls, kit, type KitOptions, tool } from "../../support/sessions.ts";
 
 /** A loop that calls models and tools until an answer has no call. `used_ms`: time that the turn has used. */
 async function loopAfter(coordinator: Coordinator, used_ms: number): Promise<void> {
@@ -38,7 +38,7 @@ async function loopAfter(coordinator: Coordinator, used_ms: number): Promise<voi
 const ownLoop = (coordinator: Coordinator) => loopAfter(coordinator, 0);
 
 Deno.test("callModel() and runToolCalls() make a loop with the log of the built-in one", async () => {
-  const plan = (): PlanOptions => ({ providers: [[calls(["t"]), "it is done"]], tools: [tool("t")] });
+  const plan = (): KitOptions => ({ providers: [[calls(["t"]), "it is done"]], tools: [tool("t")] });
   const own = kit({ ...plan(), orchestrator: ownLoop });
   const builtin = kit(plan());
   assertEquals((await own.run()).output_text, "it is done");
