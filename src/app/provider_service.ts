@@ -6,6 +6,7 @@ import { classifyMountReturn } from "../kernel/mounting/mount_diagnosis.ts";
 import { providerNames } from "../plan/model_choice.ts";
 import { isEndpoint } from "../plan/endpoints.ts";
 import { Redactor } from "../policy/redact.ts";
+import { within } from "../process/system_clock.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { explainedMessage, providerErrorCode, toLLMError } from "../sdk/llm_errors.ts";
 import type { ListedModel, UsableModels } from "./types.ts";
@@ -147,16 +148,9 @@ export async function realProviders(deps: ProviderDeps): Promise<KnownProvider[]
 
 /** Resolves to the models of a provider. @throws {Error} as `listModels`, or when it takes over 3 s. */
 export async function modelsOf(provider: string, deps: ProviderDeps): Promise<ListedModel[]> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${MAX_LIST_MS / 1000} s`)), MAX_LIST_MS);
-  });
-  try {
-    const models = await Promise.race([listModels(provider, deps), late]);
-    return models.map((info) => ({ model: `${provider}/${info.id}`, provider, ...info }));
-  } finally {
-    clearTimeout(timer);
-  }
+  const late = `no answer within ${MAX_LIST_MS / 1000} s`;
+  const models = await within(MAX_LIST_MS, listModels(provider, deps), late);
+  return models.map((info) => ({ model: `${provider}/${info.id}`, provider, ...info }));
 }
 
 type Mounted = { provider: Provider; close(): Promise<unknown> } | { skipped: string };

@@ -16,7 +16,7 @@ export interface TranslationContext {
   /** Where the entry is written, for messages. */
   readonly where: string;
   /** Returns the folders of skills that can be used, as the plan names them. */
-  skillFolders(references: readonly unknown[], where: string): Promise<string[]>;
+  skillFolders(references: readonly unknown[]): Promise<string[]>;
   /** Resolves to a local module as the plan names it; null if it is not code for this program. */
   entryOf(source: string): Promise<string | null>;
   /** Resolves to the keys of a built-in module's config; null: any. */
@@ -88,25 +88,23 @@ const LEFT_OUT: Readonly<Record<string, { level: "note" | "warning"; reason: str
   },
 };
 
-/** A module of a plan, or why it is left out. */
-export type Translated =
-  | { readonly spec: JsonObject & { module: string } }
-  | { readonly left_out: string };
-
 /** Returns the id here of a module that is named in a list, such as `exclude_tools`. */
 export function moduleIdOf(id: string): string {
   return RUNS[id]?.module ?? id;
 }
 
-/** Resolves to the module of a plan for an entry of a bundle. Reports what is changed or left out. */
-export async function translate(spec: JsonObject, context: TranslationContext): Promise<Translated> {
+/**
+ * Resolves to the module of a plan for an entry of a bundle; to null when it is left out. Reports what is
+ * changed or left out.
+ */
+export async function translate(spec: JsonObject, context: TranslationContext): Promise<JsonObject | null> {
   const { report, builtins, where } = context;
   const id = typeof spec.module === "string" ? spec.module : String(spec.instance_id ?? spec.id);
-  const leaveOut = (level: "note" | "warning", reason: string, hint?: string): Translated => {
+  const leaveOut = (level: "note" | "warning", reason: string, hint?: string): null => {
     const message = `${id} of ${where} is left out: ${reason}`;
     if (level === "note") report.note(message, hint);
     else report.warn(message, hint);
-    return { left_out: reason };
+    return null;
   };
   const row = Object.hasOwn(RUNS, id) ? RUNS[id]! : {};
   const module = row.module ?? id;
@@ -128,20 +126,16 @@ export async function translate(spec: JsonObject, context: TranslationContext): 
     const { source: _, config: __, module: ___, id: ____, ...rest } = spec;
     const instance = spec.instance_id ?? spec.id;
     return {
-      spec: {
-        module,
-        ...rest,
-        ...(instance === undefined || instance === id ? {} : { instance_id: instance }),
-        ...(Object.keys(config).length === 0 ? {} : { config }),
-        ...(spec.permissions === undefined && row.permissions
-          ? { permissions: withFolders(row, config) }
-          : {}),
-      },
+      module,
+      ...rest,
+      ...(instance === undefined || instance === id ? {} : { instance_id: instance }),
+      ...(Object.keys(config).length === 0 ? {} : { config }),
+      ...(spec.permissions === undefined && row.permissions ? { permissions: withFolders(row, config) } : {}),
     };
   }
   const entry = typeof spec.source === "string" ? await context.entryOf(spec.source) : null;
   if (entry !== null || isOurSource(spec.source)) {
-    return { spec: { ...spec, module: id, ...(entry === null ? {} : { source: entry }) } };
+    return { ...spec, module: id, ...(entry === null ? {} : { source: entry }) };
   }
   const known = Object.hasOwn(LEFT_OUT, id) ? LEFT_OUT[id] : undefined;
   if (known) {
@@ -261,7 +255,7 @@ async function skillsConfig(config: JsonObject, context: TranslationContext): Pr
     ? { visibility: { enabled: visibility.enabled } }
     : {};
   const references = typeof skills === "string" ? [skills] : Array.isArray(skills) ? skills : [];
-  const folders = await context.skillFolders(references, context.where);
+  const folders = await context.skillFolders(references);
   return { ...(folders.length === 0 ? {} : { skills: folders }), ...enabled };
 }
 

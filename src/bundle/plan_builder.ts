@@ -206,12 +206,8 @@ export class PlanBuilder {
       addRules: (rules) => void this.#rules.push(...rules),
     };
     const translated = await translate(spec, context);
-    if ("spec" in translated) {
-      this.#run.add(id);
-      return translated.spec;
-    }
-    this.#left_out.add(id);
-    return null;
+    (translated === null ? this.#left_out : this.#run).add(id);
+    return translated;
   }
 
   /** Resolves to the folders of skills on this machine; reports the others. */

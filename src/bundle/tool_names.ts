@@ -23,20 +23,9 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
   todowrite: ["todo"],
   todoread: ["todo"],
   agent: ["task", "delegate"],
-  // the same here
-  read: ["read"],
-  write: ["write"],
+  // more than the same here
   edit: ["edit", "apply_patch"],
-  apply_patch: ["apply_patch"],
-  list: ["list"],
-  glob: ["glob"],
-  grep: ["grep"],
-  job: ["job"],
-  web_fetch: ["web_fetch"],
-  web_search: ["web_search"],
-  todo: ["todo"],
   task: ["task", "delegate"],
-  skill: ["skill"],
 };
 
 /**
@@ -48,7 +37,8 @@ export function toolNames(written: string): readonly string[] {
   const [, server, tool] = /^mcp__(.+?)__(.+)$/.exec(name) ?? [];
   if (server !== undefined && tool !== undefined) return [`${server}__${tool}`];
   const key = name.toLowerCase();
-  return Object.hasOwn(NAMES, key) ? NAMES[key]! : [];
+  if (Object.hasOwn(NAMES, key)) return NAMES[key]!; // its own key
+  return moduleOfTool(key) === undefined ? [] : [key];
 }
 
 /** Tool → the module that mounts it. */

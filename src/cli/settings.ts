@@ -1,10 +1,14 @@
 /** The settings of a command: flags, their help, and what it uses of the folder in which it starts. */
 import { OUTSIDE_SETTINGS, valuesOf } from "../policy/settings.ts";
-import { readSettings as read, type Settings as AllSettings } from "../settings/settings.ts";
+import {
+  readSettings as read,
+  type Settings as AllSettings,
+  type SettingsUse as UseOfAll,
+} from "../settings/settings.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import { writeLabelled } from "./terminal/format.ts";
 import { parseVariables } from "./folder/env_file.ts";
-import { type FolderUse, openFolder, type UsedFolder } from "./folder/folder.ts";
+import { openFolder, type UsedFolder } from "./folder/folder.ts";
 import { SETTINGS_FILE, VARIABLES_FILE } from "./folder/folder_files.ts";
 import { userSources } from "./source_files.ts";
 import type { Io } from "./terminal/io.ts";
@@ -102,15 +106,11 @@ export function printIgnored(
 }
 
 /** What a command uses besides the settings. */
-export interface SettingsUse {
-  /** Whether it is `preamp serve` or its like. Default false. */
-  serves?: boolean;
+export interface SettingsUse extends UseOfAll {
   /** Whether it uses source overrides. Default false. */
   sources?: boolean;
   /** Whether it uses variables of `.env`. Default false. */
   variables?: boolean;
-  /** Named plans that it uses. Default: none. */
-  plans?: FolderUse["plans"];
   /** Whether it may ask a person at a terminal about the folder. Default true. */
   asks?: boolean;
 }

@@ -12,6 +12,7 @@ import { escapeUnprintable } from "../../text/escape.ts";
 import { isHosted } from "../../deploy/host.ts";
 import { UsageError } from "../arguments.ts";
 import { filePath, fileUrl, flagVariable, homeOf } from "../../settings/paths.ts";
+import type { FolderUse as FilesOfSettings } from "../../settings/settings.ts";
 import { listText, styleOf, wrapText } from "../terminal/format.ts";
 import type { Io, Output } from "../terminal/io.ts";
 import { LineInput } from "../terminal/line_input.ts";
@@ -20,12 +21,9 @@ import type { FileSentence } from "./sentences.ts";
 import { type Digests, type TrustRecord, TrustRecords } from "./trust_records.ts";
 
 /** What a command would use of the folder. */
-export interface FolderUse {
-  readonly settings: boolean;
+export interface FolderUse extends FilesOfSettings {
   readonly variables: boolean;
   readonly sources: boolean;
-  /** All plans, the one of a name, or none. */
-  readonly plans: "all" | { readonly name: string } | null;
   /** Whether a person at a terminal may be asked. */
   readonly asks: boolean;
 }
