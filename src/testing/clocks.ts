@@ -15,7 +15,8 @@ interface Timer {
 export class FakeClock implements Clock {
   readonly #start: number;
   #elapsed = 0;
-  #timers: Timer[] = [];
+  /** In the order in which they are due; of two at the same time, the older is first. */
+  readonly #timers: Timer[] = [];
 
   /** Creates a clock whose `now()` starts at `start` (milliseconds since the epoch). */
   constructor(start: number = Date.UTC(2026, 0, 1)) {
@@ -47,9 +48,11 @@ export class FakeClock implements Clock {
   /** Calls `callback` when the clock has advanced by `ms`, unless the returned function is called first. */
   later(ms: number, callback: () => void): () => void {
     const timer: Timer = { at: this.#elapsed + Math.max(0, ms), fire: callback };
-    this.#timers.push(timer);
+    const before = this.#timers.findLastIndex(({ at }) => at <= timer.at);
+    this.#timers.splice(before + 1, 0, timer);
     return () => {
-      this.#timers = this.#timers.filter((item) => item !== timer);
+      const index = this.#timers.indexOf(timer);
+      if (index !== -1) this.#timers.splice(index, 1);
     };
   }
 
@@ -73,9 +76,9 @@ export class FakeClock implements Clock {
 
   /** Ends the first wait that is due at `until`, if there is one. */
   async #fireNext(until: number): Promise<boolean> {
-    const [timer] = this.#timers.toSorted((a, b) => a.at - b.at); // stable: of two at the same time, the older is first
+    const timer = this.#timers[0];
     if (timer === undefined || timer.at > until) return false;
-    this.#timers = this.#timers.filter((item) => item !== timer);
+    this.#timers.shift();
     this.#elapsed = timer.at;
     timer.fire();
     await turn();

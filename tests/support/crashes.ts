@@ -71,12 +71,11 @@ export interface Effects {
 /** The connection of one server to the store, which can fail. */
 export class Connection {
   /** Awaited by each call. */
-  open: Promise<unknown> = Promise.resolve();
-  /** Number of the next commits that the store refuses. */
-  refusals = 0;
-  /** Called before a commit and after it; the server continues when it has resolved. */
-  committing: (changes: readonly Change[]) => Promise<unknown> | void = () => {};
-  committed: (changes: readonly Change[]) => Promise<unknown> | void = () => {};
+  open: Promise<unknown> | null = null;
+  /** Called before each call; what it rejects with is the answer. */
+  before: (method: string, args: readonly unknown[]) => Promise<unknown> | void = () => {};
+  /** Called after each call; the server has its answer when it has resolved. */
+  after: (method: string, args: readonly unknown[], result: unknown) => Promise<unknown> | void = () => {};
 
   /** Ends the process: no call is answered any more. */
   cut(): void {
@@ -86,33 +85,36 @@ export class Connection {
   /** Delays all calls until the returned function is called. */
   hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.open = promise;
-    return resolve;
+    const open = this.open = promise;
+    return () => {
+      if (this.open === open) this.open = null;
+      resolve();
+    };
   }
 
   /** Returns the store as its server sees it: others share it. */
   storeOf(memory: MemoryStore): Store {
-    const commit = async (...[changes, fence]: Parameters<MemoryStore["commit"]>) => {
-      await this.committing(changes);
-      await this.open;
-      if (this.refusals-- > 0) throw new PreampError("overloaded", "Cannot use the store: it is away");
-      memory.commit(changes, fence);
-      await this.committed(changes);
-    };
     const changed = (signal: AbortSignal) =>
       new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    const methods = new Map<string | symbol, unknown>([["changed", changed]]);
     return new Proxy(memory as Store, {
       get: (_target, name) => {
-        if (name === "commit") return commit;
-        if (name === "changed") return changed;
-        const method: unknown = Reflect.get(memory, name, memory);
-        if (typeof method !== "function") return method;
-        return async (...args: unknown[]) => {
-          await this.open;
-          return method.apply(memory, args);
-        };
+        if (!methods.has(name)) methods.set(name, this.#methodOf(memory, name));
+        return methods.get(name);
       },
     });
+  }
+
+  #methodOf(memory: MemoryStore, name: string | symbol): unknown {
+    const method: unknown = Reflect.get(memory, name, memory);
+    if (typeof method !== "function") return method;
+    return async (...args: unknown[]) => {
+      await this.before(String(name), args);
+      if (this.open) await this.open;
+      const result = method.apply(memory, args);
+      await this.after(String(name), args, result);
+      return result;
+    };
   }
 }
 
@@ -136,6 +138,8 @@ export async function crash(step: Step, failure: Failure): Promise<Crashed> {
   const effects: Effects = { asked: 0, noted: 0, looked: 0, spawned: 0 };
   const connection = new Connection();
   let is_struck = false;
+  /** Number of the next commits that the store refuses. */
+  let refusals = 0;
   const holder = Promise.withResolvers<string>();
   let answer = () => {};
 
@@ -144,8 +148,8 @@ export async function crash(step: Step, failure: Failure): Promise<Crashed> {
     if (reached !== step || is_struck) return;
     is_struck = true;
     if (failure === "killed" || failure === "plan gone") connection.cut();
-    else if (failure === "refused once") connection.refusals = 1;
-    else if (failure === "refused") connection.refusals = Infinity;
+    else if (failure === "refused once") refusals = 1;
+    else if (failure === "refused") refusals = Infinity;
     else if (failure === "no answer" || failure === "stood still") answer = connection.hold();
     if (failure !== "no answer") await connection.open; // the process itself works
   };
@@ -154,10 +158,14 @@ export async function crash(step: Step, failure: Failure): Promise<Crashed> {
     await reach(reached);
     if (strikes && failure === "stopped") await new Promise(() => {});
   };
-  connection.committing = async (changes) => {
-    for (const reached of stepsOf(changes)) if (reached === "its end is being stored") await reach(reached);
+  connection.before = async (method, [changes]) => {
+    if (method !== "commit") return;
+    if (stepsOf(changes).includes("its end is being stored")) await reach("its end is being stored");
+    await connection.open;
+    if (refusals-- > 0) throw new PreampError("overloaded", "Cannot use the store: it is away");
   };
-  connection.committed = async (changes) => {
+  connection.after = async (method, [changes]) => {
+    if (method !== "commit") return;
     for (const reached of stepsOf(changes)) if (reached !== "its end is being stored") await reach(reached);
     await connection.open;
   };
@@ -281,10 +289,15 @@ class Client {
   }
 }
 
+/** Returns the entries that a commit appends. */
+export function appendedBy(changes: unknown): Entry[] {
+  const all = changes as readonly Change[]; // the argument of a commit
+  return all.flatMap((change) => "append" in change ? change.entries as Entry[] : []);
+}
+
 /** Returns the steps that a commit stores. */
-function stepsOf(changes: readonly Change[]): Step[] {
-  const entries = changes.flatMap((change) => "append" in change ? change.entries as Entry[] : []);
-  return entries.flatMap(({ event, data, session_id }): Step[] => {
+function stepsOf(changes: unknown): Step[] {
+  return appendedBy(changes).flatMap(({ event, data, session_id }): Step[] => {
     if (session_id !== "ses_1") return [];
     switch (event) {
       case "run:start":

@@ -8,7 +8,7 @@ import type { ReplayReport } from "../../src/runs/types.ts";
 import { RunService } from "../../src/runs/service.ts";
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../../src/runs/types.ts";
 import type { RunnablePlan, RunObserver, SecretSink, ServiceLimits } from "../../src/runs/ports.ts";
-import type { Entry } from "../../src/kernel/host.ts";
+import type { Entry, HostClock } from "../../src/kernel/host.ts";
 import { Redactor } from "../../src/policy/redact.ts";
 import { canonicalHash } from "../../src/sdk/digest.ts";
 import type { PreampError } from "../../src/sdk/errors.ts";
@@ -48,6 +48,8 @@ export interface ServiceOptions {
   observe?: () => RunObserver;
   /** Shares time and store with another service. */
   beside?: Service;
+  /** Returns the clock of its process. Default: the clock that all share. */
+  clockOf?: (clock: FakeClock) => HostClock;
   /** Whether it continues the runs of crashed processes, and does not end them. Default: true. */
   recovers?: boolean;
   /** Generates ids; default: counts up. */
@@ -115,7 +117,7 @@ export function service(options: ServiceOptions = {}): Service {
   const limits = { ...LIMITS, ...options.limits };
   const runs = new RunService({
     store,
-    clock,
+    clock: options.clockOf?.(clock) ?? clock,
     limitsOf: () => limits,
     newId(prefix) {
       const count = (counts.get(prefix) ?? 0) + 1;
