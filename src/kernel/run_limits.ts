@@ -2,7 +2,8 @@
  * Limits of a run, shared by all its sessions. Guards reserve tokens before a call and count tokens and
  * dollars after it. The limits and their defaults: src/docs/operating.md#limits.
  */
-import { PreampError } from "../sdk/errors.ts";
+import { errorCode, PreampError } from "../sdk/errors.ts";
+import { isObject } from "../sdk/json.ts";
 import { formatDecimal, parseDecimal } from "../sdk/money.ts";
 import type { RaisableLimit, RunLimits, Usage } from "../sdk/types.ts";
 import type { HostClock } from "./host.ts";
@@ -321,4 +322,11 @@ function reached(limit: string, fact: string): PreampError {
   return new PreampError("limit_reached", `The run reached its limit ${limit}: ${fact}`, {
     facts: { limit },
   });
+}
+
+/** Returns the name of the limit in a `limit_reached` error, or null. */
+export function limitOf(error: unknown): string | null {
+  if (errorCode(error) !== "limit_reached") return null;
+  const { facts } = error as { facts?: unknown }; // it has a code: it is an object
+  return isObject(facts) && typeof facts.limit === "string" ? facts.limit : "limit";
 }

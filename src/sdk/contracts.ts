@@ -12,7 +12,7 @@ import type { Provider } from "./providers.ts";
 import type { SessionStatus } from "./session_status.ts";
 import type { PinnedTools } from "./pinned_tools.ts";
 import { POINT } from "./snake_case_aliases.ts";
-import type { RiskLevel, Tool } from "./tools.ts";
+import type { RiskLevel, Tool, ToolCall } from "./tools.ts";
 
 /** The kinds of module. */
 export type ModuleType = "orchestrator" | "context" | "provider" | "tool" | "hook";
@@ -354,6 +354,13 @@ export interface Coordinator {
    */
   collectContributions(channel: string): Promise<unknown[]>;
   /**
+   * Runs a call that the model requested: through its gate, and reported. For orchestrators. Resolves to the
+   * tool message, also for a tool that is denied, unknown or fails. Does not store it.
+   *
+   * @throws {PreampError} `limit_reached` when the call would exceed a limit: the turn must end.
+   */
+  callTool(call: ToolCall, facts?: CallFacts): Promise<Message>;
+  /**
    * Carries out an emission: stores injections, shows messages, asks for approval. Resolves to the emission;
    * a question is then `continue` or `deny`.
    */
@@ -366,6 +373,14 @@ export interface Coordinator {
   resetTurn(): void;
   /** Returns the names of mounted modules and published capabilities. */
   toDict(): JsonObject;
+}
+
+/** What a loop knows of a call beside the call itself. */
+export interface CallFacts {
+  /** Id that the events of all calls of one answer have. */
+  readonly parallel_group_id?: string;
+  /** Id of the call whose arguments the limit of output tokens cut. */
+  readonly cut_call?: string | undefined;
 }
 
 /** Request for an approval. */

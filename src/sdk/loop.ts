@@ -1,6 +1,6 @@
 /**
- * Building blocks of loops: choose a provider, place injections, call a model, run tool
- * calls; and the loop of the built-in orchestrators.
+ * Building blocks of loops: choose a provider, place injections, call a model, let
+ * hooks select tool calls; and the loop of the built-in orchestrators.
  *
  * @module
  */
@@ -16,15 +16,7 @@ export {
 export { injectionMessage, placeInjections, ToolListBuilder } from "./loop/chat_request.ts";
 export { createLoop } from "./loop/loop.ts";
 export { SteeringQueue } from "./loop/steering.ts";
-export {
-  type BatchResult,
-  findTool,
-  runToolCalls,
-  type SelectingParts,
-  type Selection,
-  selectTool,
-  type ToolBatch,
-} from "./loop/tool_calls.ts";
+export { type SelectingParts, type Selection, selectTool } from "./loop/tool_calls.ts";
 export { toolErrorType } from "./tools.ts";
 export { inputProblems } from "./loop/tool_input_validation.ts";
 export { type LoopConfig, loopConfigSchema, type LoopSchemaDefaults } from "./loop/loop_config.ts";

@@ -7,7 +7,7 @@ import { bind } from "./primordials.ts";
 
 /** Methods that a module may have or call. */
 const METHODS = `
-  addMessage collectContributions emitAndCollect getCapability getEvents getInfo getMessages
+  addMessage callTool collectContributions emitAndCollect getCapability getEvents getInfo getMessages
   getMessagesForRequest getModelInfo getSchema listHandlers listModels newId onCancel onSessionReady
   parseToolCalls processHookResult registerCapability registerChild registerCleanup
   registerContributor registerToolComplete registerToolStart requestApproval requestCancel

@@ -1,6 +1,7 @@
 import { ScriptedOrchestrator, testOrchestrator } from "preamp/testing";
 import type {
   ContextManager,
+  Coordinator,
   ExecuteOptions,
   HookRegistry,
   JsonObject,
@@ -45,6 +46,16 @@ function emitting(emit: (hooks: HookRegistry) => HookRegistry["emit"]): () => Or
 function withEmit(hooks: HookRegistry, emit: HookRegistry["emit"]): HookRegistry {
   return new Proxy(hooks, {
     get: (target, key) => key === "emit" ? emit : bound(target, Reflect.get(target, key)),
+  });
+}
+
+/** Returns a correct loop whose coordinator has a changed `callTool`. */
+function calling(call: (coordinator: Coordinator) => Coordinator["callTool"]): () => Orchestrator {
+  return around((execute) => (prompt, context, providers, tools, hooks, options) => {
+    const coordinator = options && new Proxy(options.coordinator, {
+      get: (target, key) => key === "callTool" ? call(target) : bound(target, Reflect.get(target, key)),
+    });
+    return execute(prompt, context, providers, tools, hooks, coordinator && { coordinator });
   });
 }
 
@@ -150,9 +161,7 @@ const broken: [string, string, () => Orchestrator][] = [
   [
     "events without the call's id",
     "execute() emits tool:pre and tool:post with the call's id",
-    emitting((hooks) => (event, data) =>
-      hooks.emit(event, event === "tool:post" ? { ...data, tool_call_id: null } : data)
-    ),
+    calling((coordinator) => (call, facts) => coordinator.callTool({ ...call, id: "any" }, facts)),
   ],
   [
     "unknown tools without an answer",
@@ -176,9 +185,9 @@ const broken: [string, string, () => Orchestrator][] = [
   [
     "denied tools that run",
     "execute() does not run a call that tool:pre denied",
-    emitting((hooks) => async (event, data) => {
-      const emission = await hooks.emit(event, data);
-      return event === "tool:pre" ? { ...emission, action: "continue" } : emission;
+    calling(({ session_id, tools, cancellation: { signal } }) => async ({ id, name, arguments: input }) => {
+      const content = String(await tools[name]?.execute(input, { id, session_id, signal, progress() {} }));
+      return { role: "tool", tool_call_id: id, name, content };
     }),
   ],
   [

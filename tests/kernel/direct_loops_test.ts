@@ -213,8 +213,8 @@ Deno.test("a loop that checks no input calls no tool with one that its schema re
   });
   await run();
   assertEquals(inputs, []); // the second one is as a hook left it
-  const errors = data("tool:post").map(({ result }) => (result as unknown as ToolResult).error);
-  assertEquals(errors.map((error) => error?.type), ["tool_input_invalid", "tool_input_invalid"]);
+  const types = data("tool:error").map(({ error }) => (error as { type: string }).type);
+  assertEquals(types, ["tool_input_invalid", "tool_input_invalid"]);
 });
 
 Deno.test("a tool that checks its own input is asked once for a call of a loop that checks, too", async () => {

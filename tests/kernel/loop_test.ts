@@ -224,19 +224,22 @@ Deno.test("the capability session.last_usage returns the usage of each answer to
 });
 
 Deno.test("an orchestrator of five arguments works", async () => {
-  const loop = createLoop({
+  const config = {
     orchestrator: "five",
     max_iterations: -1,
     max_parallel_tools: 1,
     steering: false,
     request: {},
-  });
-  const five: Orchestrator = {
-    execute: (prompt, context, providers, tools, hooks) =>
-      loop.execute(prompt, context, providers, tools, hooks),
   };
   const { run, data } = kit({
-    orchestrator: async (coordinator) => await coordinator.mount("orchestrator", five),
+    orchestrator: async (coordinator) => {
+      const loop = createLoop(config, undefined, coordinator);
+      const five: Orchestrator = {
+        execute: (prompt, context, providers, tools, hooks) =>
+          loop.execute(prompt, context, providers, tools, hooks),
+      };
+      await coordinator.mount("orchestrator", five);
+    },
     providers: [[calls(["t"]), "done"]],
     tools: [tool("t")],
   });

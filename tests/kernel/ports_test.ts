@@ -45,7 +45,8 @@ const answers = (messages: readonly Message[]) =>
  */
 const EXAMPLE_CALL = [
   ...["execution:start", "context:message", "prompt:submit"],
-  ...["provider:request", "provider:response", "context:message", "tool:pre", "tool:post", "context:message"],
+  ...["provider:request", "provider:response", "context:message", "tool:pre", "tool:post"],
+  ...["user:notification", "context:message"], // what the hook of the example asks for
   ...["provider:request", "provider:response", "context:message", "orchestrator:complete", "execution:end"],
 ];
 

@@ -2,6 +2,7 @@
 import { isCallBlock } from "../../sdk/checks.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toFrozenObject, toPlain } from "../../sdk/json.ts";
+import { injectionMessage, placeInjections } from "../../sdk/loop/chat_request.ts";
 import { describeKind } from "../../sdk/value_path.ts";
 import { methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { ContextManager, Message, RequestOptions } from "../../sdk/types.ts";
@@ -189,9 +190,7 @@ export class ContextGuard {
 
   #isRunning(): boolean {
     const calls = this.#session.turn?.calls ?? [];
-    return calls.some((call) =>
-      this.#calls.has(call.id) && call.started && call.settled === null && call.gate !== "denied"
-    );
+    return calls.some((call) => this.#calls.has(call.id) && call.started && call.ended === null);
   }
 
   #log(message: Message): Promise<void> | void {
@@ -205,7 +204,7 @@ export class ContextGuard {
   /** Adds a result for every pending call. Errors of the context manager become warnings. */
   async closeCalls(): Promise<void> {
     if (!this.#calls.any) return;
-    const results = this.#calls.closeAll((id, name) => this.#session.loop_steps.resultContentFor(id, name));
+    const results = this.#calls.closeAll((id, name) => this.#session.steps.resultContentFor(id, name));
     for (const result of results) {
       await this.#addResults([result]).catch((error) =>
         this.#session.host.warn("context_failed", errorMessage(error))
@@ -214,10 +213,20 @@ export class ContextGuard {
     await this.#addDeferred();
   }
 
-  /** Returns a view for the loop, after closing the pending calls of the last answer. */
-  async getMessagesForLoop(options?: RequestOptions | number): Promise<Message[]> {
+  /**
+   * Returns a view for the loop, after closing the pending calls of the last answer. The injections of tool
+   * calls are at its end.
+   */
+  async getMessagesForLoop(options: RequestOptions | number = {}): Promise<Message[]> {
     if (this.#calls.any && !this.#isRunning()) await this.closeCalls();
-    return await this.getMessagesForRequest(options);
+    const { turn } = this.#session;
+    const pending = turn?.pending.slice() ?? [];
+    if (turn === null || pending.length === 0 || typeof options === "number") {
+      return await this.getMessagesForRequest(options);
+    }
+    turn.placed = pending.length;
+    const injections = [...pending.map(injectionMessage), ...options.injections ?? []];
+    return placeInjections(await this.getMessagesForRequest({ ...options, injections }), pending);
   }
 
   async getMessagesForRequest(options: RequestOptions | number = {}): Promise<Message[]> {

@@ -6,6 +6,7 @@ import { untilAborted } from "../../sdk/abortable.ts";
 import { errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
 import { statusOf, toLLMError, usageOfFailure } from "../../sdk/llm_errors.ts";
 import { GrowingText } from "../../sdk/growing_text.ts";
+import { placeInjections } from "../../sdk/loop/chat_request.ts";
 import { providerFailure } from "../../sdk/loop/provider_errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { describeKind } from "../../sdk/value_path.ts";
@@ -26,13 +27,12 @@ import type {
   StreamDelta,
   ToolCall,
 } from "../../sdk/types.ts";
-import type { Reservation } from "../run_limits.ts";
+import { limitOf, type Reservation } from "../run_limits.ts";
 import type { StepAbort } from "../timeouts.ts";
 import { cancelledError, type SessionContext } from "../session/session_context.ts";
-import type { Turn } from "../session/turn_state.ts";
+import type { Turn } from "../turn.ts";
 import { type Answer, readAnswer } from "./provider_answer.ts";
 import { withinLimits } from "./limit_pause.ts";
-import { limitOf } from "./tool.ts";
 
 /** Output tokens reserved when neither the request nor the provider states a maximum. */
 const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
@@ -197,6 +197,11 @@ export class ProviderGuard {
     const skipped = is_for_loop ? this.#session.loop_steps.beforeCall(turn, this.#name) : undefined;
     if (skipped) await skipped;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
+    const injected = is_for_loop ? turn.pending.length : 0;
+    if (injected > turn.placed) { // of a loop that asked the context for no view
+      const messages = placeInjections(request.messages, turn.pending.slice(turn.placed));
+      request = { ...request, messages };
+    }
     const outer = is_for_loop ? undefined : takeCall(options.call); // it is reserved, counted and logged
     const reserved = outer ? null : this.#reserve(turn, request, is_for_loop);
     const reservation = reserved instanceof Promise ? await reserved : reserved;
@@ -236,7 +241,7 @@ export class ProviderGuard {
       call.open = false;
     }
     if (outer?.open) outer.usage = response.usage;
-    else if (is_for_loop) this.#setAnswer(turn, response);
+    else if (is_for_loop) this.#setAnswer(turn, response, injected);
     else {
       if (outer) this.#session.run_limits.countPart(response.usage); // the outer call ended without it
       await this.#emitInner(turn, response);
@@ -270,9 +275,11 @@ export class ProviderGuard {
     );
   }
 
-  /** Makes the answer the last one of the turn. */
-  #setAnswer(turn: Turn, response: Answer): void {
+  /** Makes the answer the last one of the turn. `injected`: injections that the model has read. */
+  #setAnswer(turn: Turn, response: Answer, injected: number): void {
     const session = this.#session;
+    turn.pending.splice(0, injected);
+    turn.placed = 0;
     const { usage } = response;
     turn.answered++;
     turn.response = response;

@@ -36,6 +36,18 @@ interface Collection {
   readonly answers: JsonObject[];
 }
 
+/** What an emission has beside its event and its data. */
+interface EmitParts {
+  /** Absent: the results of the handlers are decided. */
+  readonly collection?: Collection | null;
+  /** The module that emits; absent: the kernel. */
+  readonly emitter?: Emitter | null;
+  readonly decided?: (emission: Emission) => void;
+}
+
+/** Takes an event that a module emits; resolves to the answer for the module. */
+export type Step = (event: string, data: JsonObject, emitter: Emitter) => Promise<Emission>;
+
 /** The handlers of all modules, one object per session. A module reaches them through its `ModuleHooks`. */
 export class Hooks {
   readonly handlers: HandlerList;
@@ -46,6 +58,8 @@ export class Hooks {
   readonly #contract: LoopContract;
   /** Maximum time of one call of a handler. */
   readonly #timeout_ms: number;
+  /** Event → step of the kernel that takes the event when a module emits it. */
+  readonly #steps = new Map<string, Step>();
   /** Emissions on the stack. */
   #nested = 0;
   /** Warnings about events that were reported; null: none. */
@@ -74,6 +88,11 @@ export class Hooks {
     );
   }
 
+  /** Lets a step take events that modules emit. */
+  take(events: Iterable<string>, step: Step): void {
+    for (const event of events) this.#steps.set(event, step);
+  }
+
   /**
    * Takes an event from its emitter to the log: see src/docs/architecture.md#the-way-of-one-event. Not async:
    * see src/docs/performance.md#promises-on-the-hot-path.
@@ -85,7 +104,19 @@ export class Hooks {
     payload: JsonObject | null = null,
     emitter: Emitter | null = null,
   ): Promise<Emission> {
-    return this.#emit(event, payload ?? {}, null, emitter);
+    const step = emitter && this.#steps.get(event);
+    if (step) return step(event, payload ?? {}, emitter);
+    return this.#emit(event, payload ?? {}, { emitter });
+  }
+
+  /** Emits an event that a step of the kernel took, as the module states it. */
+  emitStated(event: string, payload: JsonObject, emitter: Emitter): Promise<Emission> {
+    return this.#emit(event, payload, { emitter });
+  }
+
+  /** Emits a gate. `decided` receives the emission before it is logged, and may change its data. */
+  emitGate(event: string, payload: JsonObject, decided: (emission: Emission) => void): Promise<Emission> {
+    return this.#emit(event, payload, { decided });
   }
 
   async emitAndCollect(
@@ -95,41 +126,31 @@ export class Hooks {
     emitter: Emitter | null = null,
   ): Promise<JsonObject[]> {
     const collection: Collection = { timeout_s, answers: [] };
-    await this.#emit(event, toFrozenObject(payload), collection, emitter);
+    await this.#emit(event, toFrozenObject(payload), { collection, emitter });
     return collection.answers;
   }
 
-  #emit(
-    event: string,
-    payload: JsonObject,
-    collection: Collection | null,
-    emitter: Emitter | null,
-  ): Promise<Emission> {
+  #emit(event: string, payload: JsonObject, parts: EmitParts): Promise<Emission> {
     try {
       requireEventName("emit an event", event);
       const data = withRequestId(event, payload); // at once: it is that of the emitter's context
       const preceding = this.#contract.before(event, data);
-      if (preceding) return preceding.then(() => this.#pass(event, data, collection, emitter));
-      return this.#pass(event, data, collection, emitter);
+      if (preceding) return preceding.then(() => this.#pass(event, data, parts));
+      return this.#pass(event, data, parts);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  #pass(
-    event: string,
-    payload: JsonObject,
-    collection: Collection | null,
-    emitter: Emitter | null,
-  ): Promise<Emission> {
+  #pass(event: string, payload: JsonObject, parts: EmitParts): Promise<Emission> {
     const data = this.#tracker.prepare(event, payload);
     if (data === null) return Promise.resolve(noopEmission(payload));
     const handlers = this.handlers.of(event);
     if (handlers.length > 0 || this.#session.host.recordedResult !== undefined) {
-      const handled = this.#callHandlers(handlers, event, data, collection, emitter);
-      return handled.then((emission) => this.#append(event, emission, data));
+      const handled = this.#callHandlers(handlers, event, data, parts);
+      return handled.then((emission) => this.#append(event, emission, data, parts));
     }
-    return this.#append(event, noopEmission(data), data);
+    return this.#append(event, noopEmission(data), data, parts);
   }
 
   /** @throws {PreampError} for a handler that emits the event that it handles, again and again. */
@@ -137,8 +158,7 @@ export class Hooks {
     handlers: readonly ChainHandler[],
     event: string,
     data: JsonObject,
-    collection: Collection | null,
-    emitter: Emitter | null,
+    { collection = null, emitter = null }: EmitParts,
   ): Promise<Emission> {
     if (this.#nested >= MAX_NESTED || (emitter && emitter.open >= MAX_OPEN)) {
       throw new PreampError(
@@ -159,8 +179,9 @@ export class Hooks {
     }
   }
 
-  #append(event: string, emission: Emission, data: JsonObject): Promise<Emission> {
-    this.#tracker.noteDecision(event, emission, data);
+  #append(event: string, emission: Emission, data: JsonObject, { decided }: EmitParts): Promise<Emission> {
+    decided?.(emission);
+    this.#tracker.noteDecision(event, emission);
     const stored = this.#session.writeEmission(event, emission, data);
     return stored ? stored.then(() => emission) : Promise.resolve(emission);
   }

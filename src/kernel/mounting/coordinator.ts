@@ -14,6 +14,7 @@ import { TOOL_NAME } from "../../sdk/tools.ts";
 import { describe } from "../../sdk/value_path.ts";
 import { POINT, resolvePoint, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type {
+  CallFacts,
   CancellationToken,
   Cleanup,
   Clock,
@@ -22,17 +23,19 @@ import type {
   Emission,
   GrantedPermissions,
   HookRegistry,
+  Message,
   ModuleLimits,
   ModuleType,
   Orchestrator,
   Provider,
   Tool,
+  ToolCall,
 } from "../../sdk/types.ts";
 import type { Emitter } from "../hooks/hooks.ts";
 import { type Draft, ModuleHooks } from "./module_hooks.ts";
 import { ContextGuard } from "../guards/context.ts";
 import { ProviderGuard } from "../guards/provider.ts";
-import { ToolGuard } from "../guards/tool.ts";
+import { callTool, ToolGuard } from "../guards/tool.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import { HOLDING_SECRETS, KEEP_BEFORE, type SessionParts } from "../session/session_parts.ts";
 import { problemsOf } from "./module_checks.ts";
@@ -219,7 +222,11 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission> {
-    return this.#shared.actions.apply(result, event, hook_name);
+    return this.#shared.steps.settle(result, event, hook_name);
+  }
+
+  callTool(call: ToolCall, facts: CallFacts = {}): Promise<Message> {
+    return callTool(this.#shared.session, this.#shared.mounts, call, facts);
   }
 
   sessionStatus(): Promise<SessionStatus> {
@@ -236,7 +243,7 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   resetTurn(): void {
-    this.#shared.actions.resetTurn();
+    this.#shared.steps.resetTurn();
   }
 
   toDict(): JsonObject {

@@ -10,7 +10,7 @@ import { withImages } from "../../sdk/result_content.ts";
 import { toToolResult } from "../../sdk/tools.ts";
 import type { Prompt, ToolResult } from "../../sdk/types.ts";
 import type { DraftEntry } from "../host.ts";
-import { type RecoveredCall, Turn } from "./turn_state.ts";
+import { type RecoveredCall, Turn } from "../turn.ts";
 
 /** An interrupted turn, restored entry by entry. */
 export class InterruptedTurn {
@@ -132,7 +132,6 @@ export class InterruptedTurn {
     turn.answered = turn.iteration;
     turn.expect(turn.response?.tool_calls ?? []);
     turn.recovered = calls;
-    for (const call of turn.calls) call.reported = typeof calls.get(call.id) === "object";
     return turn;
   }
 }
@@ -181,20 +180,12 @@ export function errorFromLog(data: unknown): Error {
 }
 
 /**
- * Returns the result of a call that ran before the interruption, or undefined when the call must run. Throws
- * the error of the call; `interrupted` when the call may have run and is not idempotent, or when its
- * arguments were redacted.
+ * Checks that a call that was interrupted may run again.
+ * @throws {PreampError} `interrupted` when it may have run and is not idempotent, or when its arguments were
+ * redacted.
  */
-export function recoveredResult(
-  known: RecoveredCall | undefined,
-  name: string,
-  idempotent: boolean,
-): ToolResult | undefined {
-  if (known === undefined || (known === "lost" && idempotent)) return undefined;
-  if (typeof known === "object") {
-    if ("error" in known) throw known.error;
-    return known.result;
-  }
+export function requireRepeatable(known: "lost" | "redacted", name: string, idempotent: boolean): void {
+  if (known === "lost" && idempotent) return;
   const fact = known === "lost"
     ? "the process ended while it ran, and its effect is not known"
     : "its stored arguments were redacted";

@@ -8,8 +8,8 @@ import { textOf, toBlocks } from "../../sdk/messages.ts";
 import { sanitizeText } from "../../sdk/tools.ts";
 import type { ContentBlock } from "../../sdk/types.ts";
 import type { SessionContext } from "./session_context.ts";
-import { limitOf } from "../guards/tool.ts";
-import type { Turn } from "./turn_state.ts";
+import { limitOf } from "../run_limits.ts";
+import type { Turn } from "../turn.ts";
 
 export interface Outcome {
   status: "completed" | "incomplete" | "denied" | "cancelled" | "failed";

@@ -12,7 +12,7 @@ import type { ContextGuard } from "../guards/context.ts";
 import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
 import type { SessionParts } from "./session_parts.ts";
 import type { InterruptedTurn } from "./interrupted_turn.ts";
-import { Turn } from "./turn_state.ts";
+import { Turn } from "../turn.ts";
 
 /** Options of {@link Session.execute}. */
 export interface TurnOptions {

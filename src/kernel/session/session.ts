@@ -154,10 +154,8 @@ export class Session {
       id === tool_call_id && deadline !== null
     );
     if (!call) return { event_fields: {}, release: () => {} };
-    const group = call.pre?.data.parallel_group_id;
-    const group_fields = typeof group === "string" ? { parallel_group_id: group } : {};
     return {
-      event_fields: { tool_call_id: call.id, ...group_fields },
+      event_fields: { tool_call_id: call.id, ...call.facts },
       release: call.deadline!.pause(true), // the search above requires it
     };
   }
@@ -251,7 +249,7 @@ export class Session {
       this.#parts.tracker.cancel_requested = false;
       session.cancel_emission = null;
     }
-    this.#parts.actions.resetTurn();
+    this.#parts.steps.resetTurn();
     session.armStep();
     session.run_limits.start();
     try {

@@ -12,7 +12,7 @@ import { type Returned, unknownFields } from "../../sdk/returned_fields.ts";
 import { describe } from "../../sdk/value_path.ts";
 import { StepAbort } from "../timeouts.ts";
 import type { SessionState } from "./session_state.ts";
-import type { LoopSteps, Turn } from "./turn_state.ts";
+import type { CallSteps, LoopSteps, Turn } from "../turn.ts";
 
 /** Limits that the kernel enforces beside those of the run. Their defaults: src/docs/operating.md#limits. */
 export interface KernelLimits {
@@ -42,10 +42,11 @@ export interface KernelLimits {
 /** Unknown fields that are reported in one session: a module may return another one each time. */
 const MAX_UNKNOWN = 20;
 
-/** Shared state of one session. Its parts set `hooks` and `loop_steps`, the session sets `turn`. */
+/** Shared state of one session. Its parts set `hooks` and the steps, the session sets `turn`. */
 export class SessionContext {
   hooks!: Pick<HookRegistry, "emit">;
   loop_steps!: LoopSteps;
+  steps!: CallSteps;
   turn: Turn | null = null;
   /** Whether a turn has begun, also if it has ended. */
   has_begun_turn = false;
@@ -190,12 +191,11 @@ export class SessionContext {
   /** Returns the images of a result whose event has a text in the place of each; null without any. */
   #imagesOf({ tool_call_id, result }: JsonObject): ImageBlock[] | null {
     if (!isObject(result) || !Array.isArray(result.content)) return null;
-    let images: ImageBlock[] = [];
-    this.turn?.find(tool_call_id, undefined, ({ settled }) => {
-      images = settled && "result" in settled ? imagesOf(settled.result.content) : [];
-      return omitsImages(result.content, images);
-    });
-    return omitsImages(result.content, images) ? images : null;
+    for (const { id, ended } of this.turn?.calls ?? []) {
+      const images = id === tool_call_id && ended && "result" in ended ? imagesOf(ended.result.content) : [];
+      if (omitsImages(result.content, images)) return images;
+    }
+    return null;
   }
 }
 

@@ -2,10 +2,10 @@
 import { errorMessage } from "../../sdk/errors.ts";
 import { deepFreeze, isThenable, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { Cleanup, GrantedPermissions } from "../../sdk/types.ts";
-import { HookActions } from "../hooks/hook_actions.ts";
 import { Hooks } from "../hooks/hooks.ts";
 import { LoopContract } from "../hooks/loop_contract.ts";
 import { Mounts } from "../mounting/mounts.ts";
+import { Steps } from "../steps.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { SessionContext } from "./session_context.ts";
 import { TurnTracker } from "./turn_tracker.ts";
@@ -21,7 +21,7 @@ export class SessionParts {
    */
   readonly guests: (() => Promise<void>)[] = [];
   readonly tracker: TurnTracker;
-  readonly actions: HookActions;
+  readonly steps: Steps;
   readonly contract: LoopContract;
   readonly hooks: Hooks;
   readonly config: JsonObject;
@@ -30,10 +30,10 @@ export class SessionParts {
 
   constructor(readonly session: SessionContext, options: PartsOptions) {
     const { mounts } = this;
-    this.tracker = new TurnTracker(session, mounts);
-    this.actions = new HookActions(session, this.tracker, mounts);
-    this.contract = session.loop_steps = new LoopContract(session, mounts, this.actions, this.tracker);
+    this.tracker = new TurnTracker(session);
+    this.contract = session.loop_steps = new LoopContract(session, mounts, this.tracker);
     this.hooks = session.hooks = new Hooks(session, this.tracker, this.contract);
+    this.steps = session.steps = new Steps(session, this.hooks, mounts, this.tracker);
     this.config = frozenConfig(options.written);
     this.capabilities = givenCapabilities(session, options);
   }

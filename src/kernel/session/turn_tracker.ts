@@ -1,37 +1,23 @@
 /**
- * Tracks the events of a turn in `turn_state.ts`: adds fields that a loop left out, drops repeated events,
+ * Tracks the events of a turn in `turn.ts`: adds fields that a loop left out, drops repeated events,
  * and records the decisions of gates, so that guards and outcome do not depend on the loop. See
  * src/docs/architecture.md#guards.
  */
 import { eventsWith } from "../../sdk/event_table.ts";
 import { isNoop } from "../../sdk/hook_chain.ts";
-import { isObject, jsonEqual, toFrozenObject, toPlain } from "../../sdk/json.ts";
+import { isObject, jsonEqual, toPlain } from "../../sdk/json.ts";
 import { usageOfFailure } from "../../sdk/llm_errors.ts";
-import { readToolInput } from "../../sdk/loop/tool_input_reading.ts";
 import { Usage } from "../../sdk/messages.ts";
-import { withoutImages } from "../../sdk/result_content.ts";
-import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../../sdk/types.ts";
+import type { ApprovalQuestion, Emission, JsonObject } from "../../sdk/types.ts";
 import type { SessionContext } from "./session_context.ts";
-import type { Mounts } from "../mounting/mounts.ts";
-import type { CallRecord, Gate, Turn } from "./turn_state.ts";
-
-/** Subject of an emission: a tool call or a gate. */
-export type GateSubject = CallSubject | { gate: Gate };
-
-/** A tool call after one emission of its `tool:pre`. */
-export interface CallSubject {
-  readonly call: CallRecord;
-  readonly pre: Emission;
-  readonly name: string;
-  readonly input: JsonObject;
-}
+import type { Gate, Turn } from "../turn.ts";
 
 /** Events that are dropped while no turn runs. */
 const TURN_EVENTS = eventsWith("turn");
 
 /** An emission whose hooks asked for something. */
 export interface TrackedEmission {
-  readonly subject: GateSubject;
+  readonly gate: Gate;
   /** A copy of the hooks' result: the loop has the original and could change it. */
   readonly verdict: Emission;
 }
@@ -41,16 +27,14 @@ export class TurnTracker {
   readonly #session: SessionContext;
   /** Emissions whose hooks asked for something; null until there is one. */
   #noted: WeakMap<Emission, TrackedEmission> | null = null;
-  readonly #mounts: Mounts;
   /** Whether `cancel:requested` was emitted for this turn. */
   cancel_requested = false;
 
-  constructor(session: SessionContext, mounts: Mounts) {
+  constructor(session: SessionContext) {
     this.#session = session;
-    this.#mounts = mounts;
   }
 
-  /** Returns the subject and the hooks' result of an emission; undefined when its hooks asked for nothing. */
+  /** Returns the gate and the hooks' result of an emission; undefined when its hooks asked for nothing. */
   trackedOf(emission: Emission): TrackedEmission | undefined {
     return this.#noted?.get(emission);
   }
@@ -107,11 +91,6 @@ export class TurnTracker {
         return this.#countOwn(turn.inner_responses.has(data) ? data : withPart(turn, data));
       case "llm:stream_aborted":
         return this.#countOwn(data.module_id === undefined ? withBrokenOff(turn, data) : data);
-      case "tool:pre":
-        return this.#completePre(turn, data);
-      case "tool:post":
-      case "tool:error":
-        return completeResult(turn, data);
       default:
         return data;
     }
@@ -128,32 +107,8 @@ export class TurnTracker {
     return { ...data, usage };
   }
 
-  #completePre(turn: Turn, data: JsonObject): JsonObject {
-    const { tool_call_id: id, tool_name: name } = data;
-    const existing = turn.find(id, name, isUngated) ??
-      (typeof id === "string" ? turn.find(id, name, isUnstarted) : undefined); // emitted again
-    const input = isObject(data.tool_input) ? data.tool_input : undefined;
-    const call = existing ??
-      turn.add(typeof id === "string" ? id : this.#session.host.newId("call"), String(name), input ?? {});
-    call.gate = "pending";
-    if (typeof name === "string" && name !== "") call.name = name; // the gate decides about this name
-    const tool = this.#mounts.toolNamed(call.name);
-    // before the gate, so that hooks, approvals and the log have the input with which the tool is called
-    const tool_input = readToolInput(tool?.input_schema, input ?? call.requested_input);
-    const whole = typeof id === "string" && tool_input === input ? data : {
-      ...data,
-      tool_name: name ?? call.name,
-      tool_call_id: call.id,
-      tool_input,
-    };
-    return call.payload = withDeclared(whole, tool);
-  }
-
-  /**
-   * Records the decision of a gate, before its entry is appended. `prepared` is the object that {@link
-   * prepare} returned.
-   */
-  noteDecision(event: string, emission: Emission, prepared: JsonObject): void {
+  /** Records the decision of a gate, before its entry is appended. */
+  noteDecision(event: string, emission: Emission): void {
     const { turn } = this.#session;
     if (turn === null) return;
     const reason = emission.action === "deny" ? emission.reason ?? "Denied by hook" : null;
@@ -166,51 +121,28 @@ export class TurnTracker {
         turn.request_gate = this.#gate(event, emission);
         turn.request_denied = reason;
         break;
-      case "tool:pre":
-        this.#notePre(turn, emission, prepared, reason);
-        break;
     }
   }
 
   #gate(event: string, emission: Emission): Gate {
     const gate = { event, emission, processed: emission.action !== "ask_user" };
-    this.#note(emission, { gate });
+    // most gates are passed without
+    if (!isNoop(emission)) (this.#noted ??= new WeakMap()).set(emission, { gate, verdict: copyOf(emission) });
     return gate;
   }
 
-  /** Tracks an emission whose hooks asked for something; most gates are passed without. */
-  #note(emission: Emission, subject: GateSubject): void {
-    if (isNoop(emission)) return;
-    (this.#noted ??= new WeakMap()).set(emission, { subject, verdict: snapshot(emission) });
-  }
-
-  #notePre(turn: Turn, emission: Emission, prepared: JsonObject, reason: string | null): void {
-    const call = turn.find(undefined, undefined, ({ payload }) => payload === prepared);
-    if (!call) return;
-    call.payload = null;
-    call.pre = emission;
-    const { tool_input } = emission.data;
-    let input = isObject(tool_input) ? tool_input : call.requested_input;
-    if (emission.modified) {
-      input = readToolInput(this.#mounts.toolNamed(call.name)?.input_schema, input);
-      emission.data = { ...emission.data, tool_input: input };
-    }
-    call.input = toFrozenObject(input); // so that no module changes it after the gate
-    if (reason !== null) {
-      call.gate = "denied";
-      call.reason = reason;
-    } else if (emission.action !== "ask_user") call.gate = "allowed";
-    this.#note(emission, { call, pre: emission, name: call.name, input: call.input });
+  /** Records that the verdict of a gate was carried out. */
+  settleGate(gate: Gate, { action, reason }: Emission): void {
+    gate.processed = true;
+    const { turn } = this.#session;
+    if (turn === null || action !== "deny") return;
+    if (gate.event === "prompt:submit") turn.prompt_denied = reason;
+    else turn.request_denied = reason;
   }
 }
 
-/** Adds the declared risk of a tool to the payload of `tool:pre`. */
-function withDeclared(payload: JsonObject, tool: Tool | undefined): JsonObject {
-  const { risk = "low", requires_approval = false } = tool ?? {};
-  return { ...payload, risk, requires_approval };
-}
-
-function snapshot(emission: Emission): Emission {
+/** Returns a copy of an emission, so that a loop cannot change what is decided. */
+export function copyOf(emission: Emission): Emission {
   const { approval, injections, user_messages } = emission;
   return {
     ...emission,
@@ -280,36 +212,3 @@ function completeResponse(turn: Turn, data: JsonObject): JsonObject {
     tool_calls: data.tool_calls ?? (response.tool_calls?.length ?? 0) > 0,
   };
 }
-
-/** Completes the result of a call; returns null when it was reported already, or the call was denied. */
-function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
-  const { tool_call_id: id, tool_name: name } = data;
-  const call = turn.find(id, name, typeof id === "string" ? isUnreported : isRun);
-  if (call === undefined) return turn.find(id, name, isReported) ? null : data;
-  call.reported = true;
-  if (call.gate === "denied") return null;
-  const located = call.error_location !== undefined && isObject(data.error)
-    ? { ...data, error: { ...data.error, at: call.error_location } }
-    : withShownContent(data);
-  if (id !== undefined && name !== undefined) return located;
-  return {
-    ...located,
-    tool_name: call.name,
-    tool_call_id: call.id,
-    tool_input: data.tool_input ?? call.input,
-  };
-}
-
-/** Returns the data of a result with a text in the place of each image, also of a loop that states them. */
-function withShownContent(data: JsonObject): JsonObject {
-  const { result } = data;
-  if (!isObject(result) || !Array.isArray(result.content)) return data;
-  return { ...data, result: { ...result, content: withoutImages(result.content) } };
-}
-
-// perf: named, because a literal is created at each call
-const isUngated = (call: CallRecord) => call.pre === null;
-const isUnstarted = (call: CallRecord) => !call.started;
-const isReported = (call: CallRecord) => call.reported;
-const isUnreported = (call: CallRecord) => !call.reported;
-const isRun = (call: CallRecord) => call.started && !call.reported;

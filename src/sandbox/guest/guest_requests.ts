@@ -15,6 +15,7 @@ import type {
   Tool,
 } from "../../sdk/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
+import { parseToolCall } from "../../sdk/tools.ts";
 import { type NumberedEmission, plainCall } from "../protocol.ts";
 import type { GuestRequest } from "./open_requests.ts";
 
@@ -170,6 +171,8 @@ async function serveCoordinator(
       return toPlain(await coordinator.collectContributions(String(args[0])));
     case "sessionStatus":
       return (await coordinator.sessionStatus()).toDict();
+    case "callTool":
+      return toPlain(await coordinator.callTool(parseToolCall(args[0]), toPlainObject(args[1])));
     case "processHookResult": {
       const emission = emissions.resolve(args[3], args[0]);
       return await coordinator.processHookResult(emission, String(args[1]), textOf(args[2]));

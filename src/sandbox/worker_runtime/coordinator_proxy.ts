@@ -9,16 +9,19 @@ import { type ManySlot, resolvePoint, type SingleSlot, withSnakeCase } from "../
 import { bind, Map, map, Object } from "../../sdk/primordials.ts";
 import { SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
 import type {
+  CallFacts,
   Cleanup,
   Clock,
   ContextManager,
   Coordinator,
   Emission,
   GrantedPermissions,
+  Message,
   Orchestrator,
   Provider,
   RunLimits,
   Tool,
+  ToolCall,
 } from "../../sdk/types.ts";
 import { guestId } from "../../sdk/ids.ts";
 import { keyOf, type SessionDelta, type SessionSnapshot, slotOf } from "../protocol.ts";
@@ -208,6 +211,10 @@ export class GuestCoordinator implements Coordinator {
 
   async collectContributions(channel: string): Promise<unknown[]> {
     return await this.#rpc.request("coordinator", "collectContributions", [channel]) as unknown[];
+  }
+
+  async callTool(call: ToolCall, facts: CallFacts = {}): Promise<Message> {
+    return await this.#rpc.request("coordinator", "callTool", [toPlain(call), toPlain(facts)]) as Message;
   }
 
   async processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission> {

@@ -2,8 +2,8 @@
  * Runs one turn from prompt to answer. The built-in loops use this loop with different defaults. Limits,
  * counting and approvals are not here: the guards enforce them.
  */
-import { errorCode, errorName, PreampError } from "../errors.ts";
-import type { ContextManager, Coordinator, ExecuteOptions, Orchestrator } from "../contracts.ts";
+import { errorCode, errorMessage, errorName, PreampError } from "../errors.ts";
+import type { CallFacts, ContextManager, Coordinator, ExecuteOptions, Orchestrator } from "../contracts.ts";
 import { isNoop } from "../hook_chain.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
 import { jsonEqual, type JsonObject, toFrozenOwn } from "../json.ts";
@@ -31,7 +31,7 @@ import {
   repairRequest,
 } from "./response_format.ts";
 import { SteeringQueue } from "./steering.ts";
-import { runToolCalls, selectTool, type ToolBatch } from "./tool_calls.ts";
+import { selectTool } from "./tool_calls.ts";
 import type { LoopConfig } from "./loop_config.ts";
 
 /** Consecutive answers without text and calls that end the turn. */
@@ -56,14 +56,21 @@ const BROKEN_OFF_NOTE = "[This answer broke off here.]";
 
 const CANCELLED_NOTE = "The previous operation was cancelled. The results of completed tools are preserved.";
 
-/** Returns an orchestrator with this configuration; `queue` receives steering texts. */
-export function createLoop(config: LoopConfig, queue: SteeringQueue = new SteeringQueue()): Orchestrator {
+/**
+ * Returns an orchestrator with this configuration; `queue` receives steering texts. `coordinator`: the one
+ * of the module, for a caller of `execute` that passes none.
+ */
+export function createLoop(
+  config: LoopConfig,
+  queue: SteeringQueue = new SteeringQueue(),
+  coordinator?: Coordinator,
+): Orchestrator {
   const tool_list = new ToolListBuilder();
   const { min_delay_between_calls_ms: min_ms = 0 } = config;
   const throttle = min_ms > 0 ? new CallThrottle(min_ms) : null;
   return {
     resumable: true,
-    async execute(prompt, context, providers, tools, hooks, options) {
+    async execute(prompt, context, providers, tools, hooks, options = coordinator && { coordinator }) {
       const given = { prompt, context, providers, tools, hooks, options };
       queue.open();
       try {
@@ -94,8 +101,6 @@ class TurnRun {
   readonly #inputs: TurnInputs;
   readonly #coordinator: Coordinator | undefined;
   readonly #models: ModelCalls;
-  /** The tool calls of the turn; each answer has its own group id. */
-  readonly #batch: ToolBatch;
   #chosen: ChosenProvider | null = null;
   /** Ephemeral injections for the next request of this turn. */
   #pending: Injection[] = [];
@@ -109,7 +114,7 @@ class TurnRun {
   #status: Status = "incomplete";
 
   constructor(inputs: TurnInputs) {
-    const { config, hooks, tools, throttle, options } = inputs;
+    const { config, hooks, throttle, options } = inputs;
     this.#inputs = inputs;
     const coordinator = this.#coordinator = options?.coordinator;
     this.#iteration = this.#answered = options?.resume ? options.iteration ?? 0 : 0;
@@ -120,21 +125,6 @@ class TurnRun {
       max_retries: config.max_retries ?? DEFAULT_MAX_RETRIES,
       newId: (prefix) => this.#newId(prefix),
     });
-    const batch: ToolBatch = this.#batch = {
-      tools,
-      hooks,
-      max_parallel: config.max_parallel_tools,
-      parallel_group_id: "",
-      session_id: coordinator?.session_id ?? "",
-      signal: coordinator?.cancellation.signal ?? new AbortController().signal,
-      process: (emission, event) => this.#process(emission, event),
-      keep: (injections) => this.#addPending(injections),
-    };
-    if (!config.selects_tools) return;
-    batch.select = (call) => {
-      const { parallel_group_id } = batch;
-      return selectTool(call, { hooks, tools: Object.keys(tools), parallel_group_id });
-    };
   }
 
   async run(): Promise<string> {
@@ -317,9 +307,7 @@ class TurnRun {
 
   /** Runs the calls of an answer and stores their results; returns true when the turn must end. */
   async #runTools(calls: readonly ToolCall[], cut_call: string | undefined): Promise<boolean> {
-    this.#batch.parallel_group_id = this.#newId("grp");
-    this.#batch.cut_call = cut_call;
-    const { messages, limited } = await runToolCalls(calls, this.#batch);
+    const { messages, limited } = await this.#callTools(calls, cut_call);
     for (let index = 0; index < messages.length; index++) await this.#store(messages[index]!); // below the length
     if (this.#coordinator?.cancellation.is_immediate) {
       await this.#store({ role: "assistant", content: [{ type: "text", text: CANCELLED_NOTE }] });
@@ -330,6 +318,55 @@ class TurnRun {
     if (this.#cut_calls < MAX_CUT_CALLS || limited || this.#cancelled) return limited;
     await this.#finish(this.#text, "incomplete");
     return true;
+  }
+
+  /**
+   * Runs calls, at most `max_parallel_tools` at once; resolves to their messages in call order. Waits for all
+   * calls, even when one fails: no call may continue after its turn.
+   */
+  async #callTools(
+    calls: readonly ToolCall[],
+    cut_call: string | undefined,
+  ): Promise<{ messages: Message[]; limited: boolean }> {
+    const facts = { parallel_group_id: this.#newId("grp"), cut_call };
+    const messages = new Array<Message>(calls.length);
+    let next = 0;
+    let failed = false;
+    /** Result of the call that a limit refused; the remaining calls get the same, because the turn ends. */
+    let refusal: string | null = null;
+    const work = async () => {
+      while (next < calls.length && !failed) {
+        const index = next++;
+        const call = calls[index]!; // below the length
+        try {
+          messages[index] = refusal === null ? await this.#callTool(call, facts) : toolMessage(call, refusal);
+        } catch (error) {
+          if (errorCode(error) !== "limit_reached") {
+            failed = true;
+            throw error;
+          }
+          refusal = `Error executing tool: ${errorMessage(error)}`;
+          messages[index] = toolMessage(call, refusal);
+        }
+      }
+    };
+    const at_once = Math.min(this.#inputs.config.max_parallel_tools, calls.length);
+    for (const worker of await Promise.allSettled(Array.from({ length: at_once }, work))) {
+      if (worker.status === "rejected") throw worker.reason;
+    }
+    return { messages, limited: refusal !== null };
+  }
+
+  async #callTool(call: ToolCall, facts: CallFacts & { parallel_group_id: string }): Promise<Message> {
+    const { config, hooks, tools, options } = this.#inputs;
+    const { coordinator } = options ?? {};
+    if (!coordinator) throw new TypeError("Cannot call a tool: execute() received no coordinator");
+    const { parallel_group_id } = facts;
+    const selection = config.selects_tools && !coordinator.cancellation.is_immediate
+      ? await selectTool(call, { hooks, tools: Object.keys(tools), parallel_group_id })
+      : { call };
+    if ("denied" in selection) return toolMessage(call, `Denied by hook: ${selection.denied}`);
+    return { ...await coordinator.callTool(selection.call, facts), name: call.name };
   }
 
   /** Reports a call that is repeated with the same result to the model and to a person, once a row. */
@@ -423,6 +460,10 @@ class TurnRun {
   #newId(prefix: string): string {
     return this.#coordinator?.newId(prefix) ?? `${prefix}_${crypto.randomUUID()}`;
   }
+}
+
+function toolMessage({ id, name }: ToolCall, content: string): Message {
+  return { role: "tool", tool_call_id: id, name, content };
 }
 
 function isSameCall(one: ToolCall, other: ToolCall): boolean {

@@ -46,7 +46,7 @@ export async function mountLoop(
   if (Object.isFrozen(config)) parsed.set(config, { defaults, loop });
   const queue = new SteeringQueue();
   if (loop.steering) coordinator.registerCapability("session.steer", (text: string) => queue.push(text));
-  await coordinator.mount("orchestrator", createLoop(loop, queue));
+  await coordinator.mount("orchestrator", createLoop(loop, queue, coordinator));
 }
 
 function parseLoopConfig(config: JsonObject, defaults: LoopDefaults): LoopConfig {

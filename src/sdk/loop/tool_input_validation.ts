@@ -75,23 +75,18 @@ function countedCopy(schema: unknown): unknown {
 let library: typeof import("@cfworker/json-schema") | null = null;
 const validators = new WeakMap<object, Validator>();
 
-/** Frozen inputs without problems → the schema that they fit: the kernel does not check them again. */
-const valid_inputs = new WeakMap<JsonObject, JsonSchema>();
-
 /** Resolves to what is wrong with an input, in words for the model; to an empty list when it is valid. */
 export async function inputProblems(
   tool: Pick<Tool, "input_schema" | "checkInput">,
   input: JsonObject,
 ): Promise<readonly string[]> {
   const schema = inputSchemaOf(tool);
-  if (valid_inputs.get(input) === schema || tool.checkInput && isTrivial(schema)) return [];
+  if (tool.checkInput && isTrivial(schema)) return [];
   const read = readToolInput(schema, input); // as the tool gets it
   const found = tool.checkInput
     ? tool.checkInput(read)
     : schemaProblems(schema, read, "input", "the tool's input_schema");
-  const problems = [...await found];
-  if (problems.length === 0 && Object.isFrozen(input)) valid_inputs.set(input, schema);
-  return problems;
+  return [...await found];
 }
 
 /** Why a call does not run: the `error` of `tool:error`. */

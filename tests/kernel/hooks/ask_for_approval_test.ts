@@ -1,6 +1,5 @@
 /** Approvals of calls and prompts: who is asked, what is bound, and what each answer decides. */
 import { canonicalHash } from "../../../src/sdk/digest.ts";
-import { mountLoop } from "../../../src/sdk/loop/mount_loop.ts";
 import { MockProvider } from "../../../src/testing/mock_provider.ts";
 import type { ApprovalRequest } from "../../../src/kernel/host.ts";
 import type { HookResult, JsonObject } from "../../../src/sdk/types.ts";
@@ -260,28 +259,6 @@ Deno.test("the input in the question to a person and the input that runs are one
   await run();
   const frozen = [asked, asked?.tool_input, asked?.options, asked?.options[0]].map(Object.isFrozen);
   assertEquals([frozen, inputs], [[true, true, true, true], [{ a: 1 }]]);
-});
-
-Deno.test("a gate that is emitted again during an approval is decided again", async () => {
-  let again = true;
-  const made = asking(["allow", "deny"], ASK, {
-    orchestrator(coordinator) {
-      coordinator.hooks.register("approval:required", async (_event, data) => {
-        if (!again) return;
-        again = false;
-        const { tool_call_id } = data;
-        await coordinator.hooks.emit("tool:pre", {
-          tool_name: "t",
-          tool_call_id,
-          tool_input: { evil: true },
-        });
-      });
-      return mountLoop(coordinator, {}, { orchestrator: "again", steering: false, max_parallel_tools: 1 });
-    },
-  });
-  await made.run();
-  assertEquals(made.asked.map(({ tool_input }) => tool_input), [{ a: 1 }, { evil: true }]);
-  assertEquals(made.inputs, []);
 });
 
 Deno.test("two hooks that ask about one call are one question, and the stricter default decides", async () => {

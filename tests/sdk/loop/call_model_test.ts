@@ -1,14 +1,13 @@
 /** A loop of a stranger's, made of the exported parts: its log is that of the built-in loop. */
-import { assistantMessage, callModel, chooseProvider, runToolCalls } from "../../../src/sdk/loop.ts";
+import { assistantMessage, callModel, chooseProvider } from "../../../src/sdk/loop.ts";
 import type { Coordinator, Orchestrator } from "../../../src/sdk/types.ts";
 import { assertEquals } from "../../assert.ts";
 import { calls, kit, type KitOptions, tool } from "../../support/sessions.ts";
 
 /** A loop that calls models and tools until an answer has no call. `used_ms`: time that the turn has used. */
 async function loopAfter(coordinator: Coordinator, used_ms: number): Promise<void> {
-  const { cancellation, session_id } = coordinator;
   const started_ms = coordinator.clock.monotonic() - used_ms;
-  const execute: Orchestrator["execute"] = async (prompt, context, providers, tools, hooks) => {
+  const execute: Orchestrator["execute"] = async (prompt, context, providers, _tools, hooks) => {
     await context.addMessage({ role: "user", content: String(prompt) });
     const chosen = chooseProvider(providers);
     for (let iteration = 1;; iteration++) {
@@ -19,17 +18,10 @@ async function loopAfter(coordinator: Coordinator, used_ms: number): Promise<voi
       const response = await callModel(chosen, { messages }, options);
       await context.addMessage(assistantMessage(response));
       if (!response.tool_calls) return String(response.content[0]?.text);
-      const batch = await runToolCalls(response.tool_calls, {
-        tools,
-        hooks,
-        max_parallel: 1,
-        parallel_group_id: coordinator.newId("grp"),
-        session_id,
-        signal: cancellation.signal,
-        process: (emission, event) => coordinator.processHookResult(emission, event),
-        keep() {},
-      });
-      for (const message of batch.messages) await context.addMessage(message);
+      const facts = { parallel_group_id: coordinator.newId("grp") };
+      for (const call of response.tool_calls) {
+        await context.addMessage(await coordinator.callTool(call, facts));
+      }
     }
   };
   await coordinator.mount("orchestrator", { execute });
@@ -37,7 +29,7 @@ async function loopAfter(coordinator: Coordinator, used_ms: number): Promise<voi
 
 const ownLoop = (coordinator: Coordinator) => loopAfter(coordinator, 0);
 
-Deno.test("callModel() and runToolCalls() make a loop with the log of the built-in one", async () => {
+Deno.test("callModel() and callTool() make a loop with the log of the built-in one", async () => {
   const plan = (): KitOptions => ({ providers: [[calls(["t"]), "it is done"]], tools: [tool("t")] });
   const own = kit({ ...plan(), orchestrator: ownLoop });
   const builtin = kit(plan());

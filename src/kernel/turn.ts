@@ -1,17 +1,19 @@
 /**
  * State of the running turn: the calls that the model requested, the decisions of the gates, the limit that
- * was reached. Guards and the turn tracker write it; guards and the outcome read it.
+ * was reached. Steps, guards and the turn tracker write it; guards and the outcome read it.
  */
-import { toFrozenObject } from "../../sdk/json.ts";
+import { jsonEqual, toFrozenObject } from "../sdk/json.ts";
 import type {
+  CallFacts,
   ChatResponse,
   Emission,
+  Injection,
   JsonObject,
   Message,
   Prompt,
   ToolResult,
   Usage,
-} from "../../sdk/types.ts";
+} from "../sdk/types.ts";
 
 /** The deadline of a running call. Its clock can be paused while the call waits for a sub-agent. */
 export interface RunningCall {
@@ -21,41 +23,42 @@ export interface RunningCall {
   pause(is_agent: boolean): () => void;
 }
 
+/** The decision of a gate, once its handlers ran and a person answered what they asked. */
+export interface Decision {
+  readonly allowed: boolean;
+  /** Reason of the denial; empty when allowed. */
+  readonly reason: string;
+  /** Emission of the gate, whose question is answered. */
+  readonly emission: Emission;
+}
+
 /** One tool call, from the model's request to its result. */
-export interface CallRecord {
+export interface Call {
   readonly id: string;
   /** Whether the model requested the call; else a module makes it itself. */
   readonly is_requested: boolean;
   /** Name of the tool that the model requested, or that hooks of the loop selected in its place. */
-  name: string;
+  readonly name: string;
   /** Input that the model requested. */
-  readonly requested_input: JsonObject;
-  /** Whether the kernel emitted `tool:pre` because the loop did not: then it reports the result, too. */
-  gated_by_kernel: boolean;
-  /** Payload of the call's `tool:pre` while its handlers run; else null. */
-  payload: JsonObject | null;
-  /** Emission of the call's `tool:pre`; null before. */
-  pre: Emission | null;
+  readonly requested: JsonObject;
   /** Input after the hooks; the tool is executed with this input only. */
   input: JsonObject;
-  /**
-   * `pending`: `tool:pre` was not emitted or not processed; a call that needs approval is pending until the
-   * answer.
-   */
-  gate: "pending" | "allowed" | "denied";
-  reason: string;
-  /** Whether `execute` was called for this call: it ran, or was refused. */
+  /** Its `tool:pre`, emitted once, whichever step asks for it first. */
+  gate: Promise<Emission> | null;
+  /** Settles once the gate is decided; null before a step asks for it. */
+  decision: Promise<Decision> | null;
+  /** Whether the call was executed: it ran, or was refused. */
   started: boolean;
-  /** Result or error of the execution; null before it ends. */
-  settled: { result: ToolResult } | { error: unknown } | null;
-  /** Location in the module's files where the tool threw, if it threw and the location is known. */
-  error_location?: string;
-  /** Whether `tool:post` or `tool:error` was emitted for it. */
-  reported: boolean;
+  /** How the call ended; null before. `refused`: its tool was not executed. */
+  ended: { result: ToolResult } | { error: unknown; refused?: boolean } | { denied: string } | null;
+  /** Whether its end was reported, so that nothing follows. */
+  done: boolean;
   /** Deadline of the call while it runs. */
   deadline: RunningCall | null;
-  /** Characters of its `tool:output`. Absent: none. */
-  output_chars?: number;
+  /** Fields of its events beside name, id and input. */
+  facts: CallFacts;
+  /** Characters of its `tool:output`. */
+  output_chars: number;
 }
 
 /**
@@ -85,14 +88,21 @@ export interface LoopSteps {
   beforeCall(turn: Turn, provider: string): Promise<void> | void;
   /** Emits `provider:response` for each answer that was not reported yet. */
   emitResponses(): Promise<unknown> | void;
-  /** Emits and processes the `tool:pre` of a call; resolves once the gate is decided. */
-  gateCall(call: CallRecord): Promise<void>;
-  /**
-   * Emits and processes the result or the error of a call, unless it was reported. A hook may replace the
-   * result.
-   */
-  reportResult(call: CallRecord): Promise<void>;
-  /** Returns the content of the result for a call that has no result. */
+}
+
+/** The steps that emit: of a tool call its gate, its decision, its report. */
+export interface CallSteps {
+  /** Carries out what an emission asks for; resolves to it, with `ask_user` replaced by continue or deny. */
+  settle(emission: Emission, event: string, hook_name?: string): Promise<Emission>;
+  /** Emits `tool:pre` of a call, once. */
+  pre(call: Call): Promise<Emission>;
+  /** Decides about a call, once: carries out what hooks asked for, also the question to a person. */
+  decide(call: Call): Promise<Decision>;
+  /** Carries out all but the question of a call that cannot run: no person is asked about it. */
+  refuse(call: Call): Promise<void>;
+  /** Emits the end of a call; resolves to the emission, whose handlers may have replaced the result. */
+  report(call: Call, event: "tool:post" | "tool:error", facts: JsonObject): Promise<Emission>;
+  /** Returns the content of the result for a call that the loop left without a result. */
   resultContentFor(id: string, name: string): Message["content"];
 }
 
@@ -151,7 +161,11 @@ export class Turn {
   readonly inner_responses = new WeakSet<JsonObject>();
   /** Error of the last provider call that failed. */
   provider_error: unknown = undefined;
-  calls: CallRecord[] = [];
+  calls: Call[] = [];
+  /** Ephemeral injections at tool calls, for the next answered request. */
+  pending: Injection[] = [];
+  /** Number of the pending injections that the last view has. */
+  placed = 0;
 
   constructor(readonly id: string, public prompt: Prompt) {}
 
@@ -166,50 +180,76 @@ export class Turn {
     return this.prompt_denied ?? this.request_denied;
   }
 
-  /** Replaces the calls by those of a new answer; keeps those that run or were not reported yet. */
+  /** Replaces the calls by those of a new answer; keeps those that run. */
   expect(calls: readonly { id: string; name: string; arguments: JsonObject }[]): void {
-    const open = this.calls.filter(({ started, reported, gate }) =>
-      started && !reported && gate !== "denied"
-    );
-    this.calls = [...open, ...calls.map((call) => createCall(call.id, call.name, call.arguments, true))];
+    const running = this.calls.filter(({ started, done }) => started && !done);
+    this.calls = [...running, ...calls.map((call) => createCall(call.id, call.name, call.arguments, true))];
     this.recovered = null; // a model may give the calls of each answer the same ids
   }
 
-  add(id: string, name: string, input: JsonObject): CallRecord {
-    const call = createCall(id, name, input, false);
-    this.calls.push(call);
-    return call;
+  /**
+   * Returns the call that a loop is about to make: the model's, with the tool and input that the loop chose.
+   * An empty name and no input: those that the model chose.
+   */
+  asked(id: string | undefined, name: string, input: JsonObject | null, newId: () => string): Call {
+    const index = this.calls.findIndex((call) =>
+      !call.started && (id === undefined ? call.name === name && call.gate === null : call.id === id)
+    );
+    const known = this.calls[index];
+    if (!known) return this.#add(id, name, input ?? {}, newId);
+    const is_same = (name === "" || known.name === name) &&
+      (input === null || jsonEqual(known.requested, input));
+    if (is_same || known.gate !== null) return known;
+    return this.calls[index] = createCall(known.id, name || known.name, input ?? known.requested, true);
+  }
+
+  /** Returns whether a tool was executed for a call, or for any call if neither id nor name is stated. */
+  ranCall(id: string | undefined, name: string): boolean {
+    const isCall = (call: Call) => id === undefined ? name === "" || call.name === name : call.id === id;
+    return this.calls.some((call) => call.started && isCall(call));
   }
 
   /**
-   * Returns the first call with this id, or with this name if there is no id, for which `open` returns true.
+   * Returns the call that a tool is executed for. Id, name and input agree: an input or a name that no gate
+   * has seen is a call of its own, else a module could run a tool with the permission of another call.
    */
-  find(id: unknown, name: unknown, open: (record: CallRecord) => boolean): CallRecord | undefined {
-    for (let index = 0; index < this.calls.length; index++) { // perf: an iterator allocates an object a step
-      const call = this.calls[index]!; // below the length
-      const is_asked = typeof id === "string" ? call.id === id : name === undefined || call.name === name;
-      if (is_asked && open(call)) return call;
-    }
-    return undefined;
+  running(
+    id: string | undefined,
+    names: readonly [string, ...string[]],
+    input: JsonObject,
+    newId: () => string,
+  ): Call {
+    const isFor = (call: Call) =>
+      !call.started && (id === undefined || call.id === id) && names.includes(call.name) &&
+      (jsonEqual(input, call.input) || jsonEqual(input, call.requested));
+    return this.calls.find(isFor) ?? this.#add(id, names[0], input, newId);
+  }
+
+  #add(id: string | undefined, name: string, input: JsonObject, newId: () => string): Call {
+    const is_free = id !== undefined && !this.calls.some((known) => known.id === id);
+    const call = createCall(is_free ? id : newId(), name, input, false);
+    this.calls.push(call);
+    return call;
   }
 }
 
-function createCall(id: string, name: string, input: JsonObject, is_requested: boolean): CallRecord {
-  const requested_input = toFrozenObject(input); // so that no module changes it after the gate
+function createCall(id: string, name: string, input: JsonObject, is_requested: boolean): Call {
+  const requested = toFrozenObject(input); // so that no module changes it after the gate
   return {
     id,
     is_requested,
     name,
-    requested_input,
-    gated_by_kernel: false,
-    payload: null,
-    pre: null,
-    input: requested_input,
-    gate: "pending",
-    reason: "",
+    requested,
+    input: requested,
+    gate: null,
+    decision: null,
     started: false,
-    settled: null,
-    reported: false,
+    ended: null,
+    done: false,
     deadline: null,
+    facts: NO_FACTS,
+    output_chars: 0,
   };
 }
+
+const NO_FACTS: CallFacts = Object.freeze({});

@@ -1,0 +1,232 @@
+/**
+ * The steps of a tool call that emit: its gate, its decision, its report. Each event of a call is emitted
+ * here, once; a loop calls, and need not emit.
+ *
+ * | a loop that emits itself …                           | effect                              |
+ * |------------------------------------------------------|-------------------------------------|
+ * | `tool:pre`                                           | is the gate of that call            |
+ * | `tool:post`, `tool:error` of a call that a tool runs | nothing: it is reported where it ran |
+ * | `tool:post`, `tool:error` of any other call          | is emitted as the loop states it    |
+ */
+import { errorCode, errorMessage } from "../sdk/errors.ts";
+import { RESERVED_EVENTS } from "../sdk/event_table.ts";
+import { isNoop, noopEmission } from "../sdk/hook_chain.ts";
+import { admitInjections, afterApproval, injectedMessage } from "../sdk/hook_outcomes.ts";
+import { isObject, type JsonObject, toFrozenObject } from "../sdk/json.ts";
+import { readToolInput } from "../sdk/loop/tool_input_reading.ts";
+import { cancelledCallText, modelContent } from "../sdk/tools.ts";
+import type { Emission, Injection, Message } from "../sdk/types.ts";
+import { type ApprovalSubject, askForApproval } from "./hooks/ask_for_approval.ts";
+import type { Emitter, Hooks } from "./hooks/hooks.ts";
+import type { Mounts } from "./mounting/mounts.ts";
+import type { SessionContext } from "./session/session_context.ts";
+import { copyOf, type TurnTracker } from "./session/turn_tracker.ts";
+import type { Call, CallSteps, Decision } from "./turn.ts";
+
+export class Steps implements CallSteps {
+  readonly #session: SessionContext;
+  readonly #hooks: Hooks;
+  readonly #mounts: Mounts;
+  readonly #tracker: TurnTracker;
+  /** Tokens that hooks injected in this turn. */
+  #injected_tokens = 0;
+  /** Copy of a gate's emission that a loop received → the call of the gate. The loop can change the copy. */
+  readonly #given = new WeakMap<Emission, Call>();
+  /** Emission of a gate → its outcome, so that settling an emission twice acts once. */
+  readonly #settled = new WeakMap<Emission, Promise<Emission>>();
+
+  constructor(session: SessionContext, hooks: Hooks, mounts: Mounts, tracker: TurnTracker) {
+    this.#session = session;
+    this.#hooks = hooks;
+    this.#mounts = mounts;
+    this.#tracker = tracker;
+    hooks.take(["tool:pre", "tool:post", "tool:error"], this.#fromLoop.bind(this));
+  }
+
+  /** Sets the counter of injected tokens to zero. */
+  resetTurn(): void {
+    this.#injected_tokens = 0;
+  }
+
+  pre(call: Call): Promise<Emission> {
+    return call.gate ??= this.#pre(call);
+  }
+
+  async #pre(call: Call): Promise<Emission> {
+    const reported = call.is_requested ? this.#session.loop_steps.emitResponses() : undefined;
+    if (reported) await reported; // else at once: a handler may cancel the calls that follow
+    const tool = this.#mounts.toolNamed(call.name);
+    const { risk = "low", requires_approval = false } = tool ?? {};
+    // before the gate, so that hooks, approvals and the log have the input with which the tool is called
+    const tool_input = readToolInput(tool?.input_schema, call.requested);
+    const data = { ...fieldsOf(call), tool_input, risk, requires_approval };
+    return await this.#hooks.emitGate("tool:pre", data, (emission) => {
+      let input = isObject(emission.data.tool_input) ? emission.data.tool_input : call.requested;
+      if (emission.modified) {
+        input = readToolInput(tool?.input_schema, input);
+        emission.data = { ...emission.data, tool_input: input };
+      }
+      call.input = toFrozenObject(input); // so that no module changes it after the gate
+      if (emission.action === "deny") call.ended ??= { denied: emission.reason ?? "Denied by hook" };
+    });
+  }
+
+  /** @param keeps Whether its ephemeral injections are for the next request; else the loop has them. */
+  decide(call: Call, keeps = true): Promise<Decision> {
+    return call.decision ??= this.pre(call).then((pre) => this.#decide(call, pre, keeps));
+  }
+
+  async refuse(call: Call): Promise<void> {
+    const pre = await this.pre(call);
+    const action = pre.action === "ask_user" ? "inject_context" : pre.action;
+    await (call.decision ??= this.#decide(call, { ...pre, action, approval: null }));
+  }
+
+  async #decide(call: Call, pre: Emission, keeps = true): Promise<Decision> {
+    const emission = isNoop(pre) ? pre : await this.#carryOut(pre, "tool:pre", { call });
+    if (keeps) this.#keep(emission.injections);
+    const allowed = emission.action !== "deny";
+    const reason = allowed ? "" : emission.reason ?? "Denied by hook";
+    if (!allowed) call.ended ??= { denied: reason };
+    return { allowed, reason, emission };
+  }
+
+  async report(call: Call, event: "tool:post" | "tool:error", facts: JsonObject): Promise<Emission> {
+    const data = { ...fieldsOf(call), tool_input: call.input, ...facts };
+    const emission = await this.#hooks.emit(event, data);
+    if (!isNoop(emission)) this.#keep((await this.#carryOut(emission, event)).injections);
+    return emission;
+  }
+
+  /** Keeps ephemeral injections for the next request. */
+  #keep(injections: readonly Injection[]): void {
+    const { turn } = this.#session;
+    for (const injection of injections) if (injection.ephemeral) turn?.pending.push(injection);
+  }
+
+  /** Takes an event that a loop emits. */
+  async #fromLoop(event: string, data: JsonObject, emitter: Emitter): Promise<Emission> {
+    const { turn, host } = this.#session;
+    const id = typeof data.tool_call_id === "string" ? data.tool_call_id : undefined;
+    const name = typeof data.tool_name === "string" ? data.tool_name : "";
+    if (turn === null || event !== "tool:pre") {
+      return turn?.ranCall(id, name)
+        ? noopEmission(data)
+        : await this.#hooks.emitStated(event, data, emitter);
+    }
+    const { tool_input, parallel_group_id } = data;
+    const call = turn.asked(id, name, isObject(tool_input) ? tool_input : null, () => host.newId("call"));
+    if (typeof turn.recovered?.get(call.id) === "object") return noopEmission(data); // it is in the log
+    if (typeof parallel_group_id === "string" && call.gate === null) call.facts = { parallel_group_id };
+    const given = copyOf(await this.pre(call));
+    this.#given.set(given, call);
+    return given;
+  }
+
+  settle(emission: Emission, event: string, hook_name?: string): Promise<Emission> {
+    const known = this.#settled.get(emission);
+    if (known) return known;
+    const call = this.#given.get(emission);
+    const gate = this.#tracker.trackedOf(emission);
+    if (!call && !gate) return this.#carryOut(emission, event, { hook_name });
+    const settled = call
+      ? this.decide(call, false).then(({ emission: decided }) => ({ ...decided }))
+      : this.#carryOut(gate!.verdict, event, { hook_name }).then((decided) => { // one of both
+        this.#tracker.settleGate(gate!.gate, decided);
+        return decided;
+      });
+    this.#settled.set(emission, settled);
+    return settled;
+  }
+
+  async #carryOut(
+    result: Emission,
+    event: string,
+    { call, hook_name }: { call?: Call; hook_name?: string | undefined } = {},
+  ): Promise<Emission> {
+    const injections = await this.#inject(result, event, hook_name);
+    const settled: Emission = { ...result, injections };
+    for (const { message, level, source } of result.user_messages ?? []) {
+      await this.#hooks.emit("user:notification", { message, level, source });
+    }
+    if (result.action !== "ask_user" || !result.approval) return settled;
+    const subject = call ? this.#callSubject(event, result, call) : this.#subject(event, result);
+    return afterApproval(settled, await askForApproval(this.#session, result.approval, subject));
+  }
+
+  /**
+   * Stores injections that are not ephemeral; resolves to the admitted injections with sanitised texts.
+   * @throws {PreampError} `denied` when one is longer than `injection_size_limit`, or over a budget with mode
+   * `error`.
+   */
+  async #inject(
+    { action, injections }: Emission,
+    event: string,
+    hook_name: string | undefined,
+  ): Promise<Injection[]> {
+    if (injections.length === 0) return [];
+    const named = hook_name ? injections.map((injection) => ({ ...injection, hook_name })) : injections;
+    const { plan, host } = this.#session;
+    const { admitted, tokens, violations, refusal } = admitInjections(
+      { action, injections: named },
+      this.#injected_tokens,
+      plan.session,
+    );
+    this.#injected_tokens = tokens;
+    for (const violation of violations) await this.#hooks.emit("policy:violation", violation);
+    if (refusal) throw refusal;
+    const now = host.clock.now();
+    const context = this.#mounts.turn_context ?? this.#mounts.context;
+    for (const injection of admitted) {
+      if (!injection.ephemeral) await context?.inject(injectedMessage(injection, event, now));
+    }
+    return admitted;
+  }
+
+  #callSubject(event: string, { data }: Emission, call: Call): ApprovalSubject {
+    const tool = this.#mounts.toolNamed(call.name);
+    const { id: tool_call_id, name: tool_name, input: tool_input } = call;
+    return {
+      event,
+      tool_name,
+      tool_call_id,
+      tool_input,
+      risk_level: tool?.risk ?? "low",
+      data,
+      may_be_in_call: !call.is_requested,
+      ...(tool?.preview ? { preview: async () => await tool.preview!(tool_input) } : {}),
+    };
+  }
+
+  /** A tool may have emitted the event, or the kernel for a call that a tool makes: unless it is reserved. */
+  #subject(event: string, { data }: Emission): ApprovalSubject {
+    const id = data.tool_call_id;
+    const may_be_in_call = !RESERVED_EVENTS.has(event) ||
+      this.#session.turn?.calls.find((call) => call.id === id)?.is_requested === false;
+    return {
+      event,
+      tool_name: null,
+      tool_call_id: null,
+      tool_input: null,
+      risk_level: "low",
+      data,
+      may_be_in_call,
+    };
+  }
+
+  resultContentFor(id: string, name: string): Message["content"] {
+    const { turn, cancellation } = this.#session;
+    const ended = turn?.calls.find((call) => call.id === id)?.ended ?? null;
+    if (ended === null) {
+      return cancellation.is_immediate ? cancelledCallText(name) : `Error: Tool '${name}' was not executed`;
+    }
+    if ("denied" in ended) return `Denied by hook: ${ended.denied}`;
+    if ("result" in ended) return modelContent(ended.result);
+    if (errorCode(ended.error) === "cancelled") return cancelledCallText(name);
+    return `${ended.refused ? "Error" : "Error executing tool"}: ${errorMessage(ended.error)}`;
+  }
+}
+
+function fieldsOf({ name: tool_name, id: tool_call_id, requested: tool_input, facts }: Call): JsonObject {
+  return { tool_name, tool_call_id, tool_input, ...facts };
+}
