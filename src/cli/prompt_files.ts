@@ -1,6 +1,7 @@
 /** The files that go along with a message: those that it names as `@path`, and those of flags. */
 import { errorMessage } from "../sdk/errors.ts";
-import { imageBlock, imageTokens, MAX_IMAGE_BYTES } from "../sdk/images.ts";
+import { imageBlock, imageTokens } from "../sdk/images.ts";
+import { MAX_IMAGE_BYTES } from "../sdk/image_types.ts";
 import { estimateTokens } from "../sdk/text_tokens.ts";
 import type { ContentBlock, ImageBlock } from "../sdk/types.ts";
 import { UsageError } from "./arguments.ts";

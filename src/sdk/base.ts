@@ -30,7 +30,8 @@ export {
 export type { ContextOverflow } from "./context_overflow.ts";
 export * from "./llm_errors.ts";
 export type * from "./content_blocks.ts";
-export { imageBlock, imageFromBase64, MAX_IMAGE_BYTES } from "./images.ts";
+export { imageBlock, imageFromBase64 } from "./images.ts";
+export { MAX_IMAGE_BYTES } from "./image_types.ts";
 export type { ResultBlock } from "./result_content.ts";
 export * from "./tools.ts";
 export * from "./messages.ts";

@@ -1,12 +1,7 @@
 /** Images as models take them: their formats, how they begin, and what they cost. */
 import type { ImageBlock } from "./content_blocks.ts";
+import { imageType, tokensOfSide } from "./image_types.ts";
 import { isObject } from "./json.ts";
-
-/** Maximum characters of one image in base64: what every vendor takes that takes images. */
-export const MAX_IMAGE_CHARS = 5 * 1024 * 1024;
-
-/** Bytes of an image whose base64 has {@link MAX_IMAGE_CHARS}. */
-export const MAX_IMAGE_BYTES: number = MAX_IMAGE_CHARS / 4 * 3;
 
 /** Returns an image as a block of content; undefined for bytes that are no PNG, JPEG, GIF or WebP. */
 export function imageBlock(bytes: Uint8Array): ImageBlock | undefined {
@@ -33,15 +28,6 @@ export function imageFromBase64(text: string, stated = ""): ImageBlock | undefin
 /** Bytes in base64, with padding. */
 export const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-/** Returns the media type of a PNG, JPEG, GIF or WebP image by its first bytes; undefined for other bytes. */
-function imageType(bytes: Uint8Array): string | undefined {
-  const text = String.fromCharCode(...bytes.subarray(0, 12));
-  if (text.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
-  if (text.startsWith("\xff\xd8\xff")) return "image/jpeg";
-  if (/^GIF8[79]a/.test(text)) return "image/gif";
-  return text.startsWith("RIFF") && text.slice(8) === "WEBP" ? "image/webp" : undefined;
-}
-
 /** Returns {@link imageType} of bytes in base64; undefined for text that is no base64, too. */
 export function base64ImageType(data: string): string | undefined {
   return imageType(beginningOf(data, 12));
@@ -55,13 +41,6 @@ export function isPlainImage(value: unknown): value is ImageBlock {
     Object.keys(value).length === 2 && Object.keys(value.source).length === 3;
 }
 
-/** Longest side, in pixels, and tokens of an image by its size; vendors scale larger ones down. */
-const SIZE_CLASSES: readonly (readonly [pixels: number, tokens: number])[] = [
-  [512, 400],
-  [1_100, 1_600],
-  [Infinity, 3_000],
-];
-
 /** Tokens of an image or file whose size is not known. */
 export const MEDIA_BLOCK_TOKENS = 1600;
 
@@ -72,7 +51,7 @@ const HEADER_BYTES = 192 * 1024;
 export function imageTokens(data: unknown): number {
   if (typeof data !== "string") return MEDIA_BLOCK_TOKENS;
   const side = longestSide(beginningOf(data, HEADER_BYTES));
-  return side > 0 ? SIZE_CLASSES.find(([pixels]) => side <= pixels)![1] : MEDIA_BLOCK_TOKENS;
+  return side > 0 ? tokensOfSide(side) : MEDIA_BLOCK_TOKENS;
 }
 
 /** Returns the first bytes of base64, at least `count` if there are as many; none of invalid text. */

@@ -2,7 +2,7 @@
 import { errorCode, errorMessage, errorName } from "../../sdk/errors.ts";
 import { estimateJsonBytes, type JsonObject } from "../../sdk/json.ts";
 import type { ImageBlock } from "../../sdk/content_blocks.ts";
-import { MAX_IMAGE_CHARS } from "../../sdk/images.ts";
+import { MAX_IMAGE_CHARS } from "../../sdk/image_types.ts";
 import type { ResultBlock } from "../../sdk/result_content.ts";
 import { serializeOutput, ToolResult } from "../../sdk/tools.ts";
 import type { KernelLimits } from "../session/session_context.ts";

@@ -23,7 +23,10 @@ export interface BuiltPage {
 
 const APP = new URL("./app/", import.meta.url);
 const CLIENT = new URL("../../client/", import.meta.url);
-const SEARCH = new URL("../../docs/search.ts", import.meta.url);
+/** Files of other folders that the page may import; they import nothing. */
+const SHARED = ["docs/search.ts", "sdk/image_types.ts"].map((path) =>
+  new URL(`../../${path}`, import.meta.url)
+);
 /** The program's own file that the page may import, by its name. */
 const OWN = { "preamp/client": new URL("mod.ts", CLIENT).href };
 const ROOT = new URL("../../../", import.meta.url);
@@ -58,7 +61,7 @@ export interface PageSources {
 export async function readSources(): Promise<PageSources> {
   const files = [
     await readSource(MANIFEST),
-    await readSource(SEARCH),
+    ...await Promise.all(SHARED.map(readSource)),
     ...await readFolder(APP),
     ...await readFolder(CLIENT),
   ];

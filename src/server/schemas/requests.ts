@@ -5,7 +5,8 @@
 import * as z from "zod";
 import type { RunLimits } from "../../sdk/contracts.ts";
 import { MIN_DURATION_S, MODEL_FORM, readModelName } from "../../plan/check/field_checks.ts";
-import { imageFromBase64, MAX_IMAGE_CHARS } from "../../sdk/images.ts";
+import { imageFromBase64 } from "../../sdk/images.ts";
+import { MAX_IMAGE_CHARS } from "../../sdk/image_types.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 
 /** Creates the schema of an object that is validated elsewhere; the value is not copied. */

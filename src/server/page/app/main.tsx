@@ -12,19 +12,17 @@ const state = new AppState({
     if (location.hash !== place) history.pushState(null, "", place || location.pathname);
   },
 });
-/** Takes the key from the address, as `preamp serve` prints it, and out of the history of the browser. */
-function keyInAddress(): string | undefined {
+
+/** Opens the place of the address; takes a key, as `preamp serve` prints it, out of it and of the history. */
+function openAddress(open: (place: string) => unknown): void {
   const [, key] = /^#key=(.+)$/.exec(location.hash) ?? [];
-  if (key !== undefined) history.replaceState(null, "", location.pathname);
-  return key;
+  if (key === undefined) open(location.hash);
+  else {
+    history.replaceState(null, "", location.pathname);
+    state.useKey(key, true);
+  }
 }
 
-addEventListener("popstate", () => {
-  const key = keyInAddress();
-  if (key === undefined) state.attempt(() => state.open(location.hash));
-  else state.useKey(key, true);
-});
-const key = keyInAddress();
-if (key === undefined) state.start(location.hash);
-else state.useKey(key, true);
+addEventListener("popstate", () => openAddress((place) => state.attempt(() => state.open(place))));
+openAddress((place) => state.start(place));
 render(<App state={state} />, document.getElementById("app")!);

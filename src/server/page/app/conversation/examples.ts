@@ -1,7 +1,7 @@
 /** What a first visit offers: runs of a scripted model, which cost nothing and need no key. */
 
 /** A prompt with its plan. */
-export interface Example {
+interface Example {
   readonly prompt: string;
   /** What there is to see, as a sentence without its dot. */
   readonly shows: string;

@@ -6,7 +6,7 @@ import type { LogRow } from "./rows.ts";
 const MAX_CHARS = 160;
 
 /** What a row says, and how it looks. */
-export interface Brief {
+interface Brief {
   readonly text: string;
   readonly style: "" | "waiting" | "failed" | "done";
 }

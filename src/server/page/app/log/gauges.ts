@@ -31,7 +31,7 @@ export function shownGauge(gauge: Gauge): ShownGauge {
 }
 
 /** A model call in the chart of the context. */
-export interface Bar {
+interface Bar {
   readonly seq: number;
   readonly tokens: number;
   /** Whether the view was made smaller for the call. */
@@ -39,7 +39,7 @@ export interface Bar {
 }
 
 /** How the context was filled. */
-export interface Fill {
+interface Fill {
   /** The last calls of the run's own session. */
   readonly bars: readonly Bar[];
   /** What the height of the chart stands for, in tokens. */

@@ -19,7 +19,7 @@ export function Limits({ state, view }: { state: AppState; view: RunView }) {
   if (gauges.length === 0) return <p class="muted">…</p>;
   const waited = view.transcript.waitedMs(until);
   return (
-    <ul class={active ? "gauges active" : "gauges"}>
+    <ul class="gauges">
       {gauges.map((gauge) => (
         <li key={gauge.name}>
           <GaugeRow

@@ -32,7 +32,7 @@ export class SentRequests {
 }
 
 /** A request compared with the one before it in its session. */
-export interface Novelty {
+interface Novelty {
   /** For each message, whether the request before had it not. */
   readonly is_new: readonly boolean[];
   /** Messages of the request before that this one has not. */

@@ -3,7 +3,7 @@ import type { Data } from "preamp/client";
 import { type MapNode, type Node, type Pair, readSyntax, type Scalar } from "./syntax.ts";
 
 /** Something that may be written. */
-export interface Suggestion {
+interface Suggestion {
   readonly label: string;
   /** What is written. */
   readonly insert: string;

@@ -2,7 +2,7 @@
 import type { RunRequest } from "preamp/client";
 
 /** What a copied text does. */
-export interface CopiedRun {
+interface CopiedRun {
   /** Base URL of the server. */
   readonly url: string;
   readonly body: RunRequest;

@@ -5,7 +5,7 @@ import { visible } from "../ui/text.tsx";
 import type { Help, Suggestions } from "./assist.ts";
 
 /** Where the lines are: those behind the text area, whose parts have their texts as `data-text`. */
-export const LINES = ".editor > .lines";
+const LINES = ".editor > .lines";
 /** Pixels that stay free at the edges of the window. */
 const MARGIN = 8;
 

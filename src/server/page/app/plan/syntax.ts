@@ -5,7 +5,7 @@
  */
 
 /** How a part of the text is drawn; null: as it is. */
-export type TokenKind = "comment" | "key" | "string" | "number" | "variable" | "sign" | null;
+type TokenKind = "comment" | "key" | "string" | "number" | "variable" | "sign" | null;
 
 /** A coloured part of the text. */
 export interface Token {
@@ -46,7 +46,7 @@ export interface MapNode {
 }
 
 /** A list. */
-export interface ListNode {
+interface ListNode {
   readonly kind: "list";
   readonly flow: boolean;
   readonly items: (Node | null)[];
@@ -56,7 +56,7 @@ export interface ListNode {
 export type Node = Scalar | MapNode | ListNode;
 
 /** A text that was read. */
-export interface Syntax {
+interface Syntax {
   readonly tokens: readonly Token[];
   readonly root: Node | null;
 }

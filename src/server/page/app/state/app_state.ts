@@ -35,12 +35,12 @@ export interface Host {
 }
 
 /** What is open besides the panes. */
-export type Overlay = "palette" | "history" | "keys" | "key" | null;
+type Overlay = "palette" | "history" | "keys" | "key" | null;
 /** Colours of the page; null: those of the system. */
-export type Theme = "light" | "dark" | null;
+type Theme = "light" | "dark" | null;
 
 /** An entry of a run from which the plan in the editor is to be run. */
-export interface WhatIf {
+interface WhatIf {
   readonly view: RunView;
   readonly seq: number;
   /** What the editor had before. */
@@ -53,10 +53,10 @@ export type Pane = "plan" | "conversation" | "log";
 export const PANES: readonly Pane[] = ["plan", "conversation", "log"];
 
 /** How long an answer holds. */
-export type AllowScope = "run" | "conversation";
+type AllowScope = "run" | "conversation";
 
 /** What the log pane shows: what took time, or all entries. */
-export type LogView = "trace" | "entries";
+type LogView = "trace" | "entries";
 /** Both. */
 export const LOG_VIEWS: readonly LogView[] = ["trace", "entries"];
 

@@ -1,5 +1,6 @@
 /** Files and pictures that go along with a prompt. */
 import type { Data } from "preamp/client";
+import { imageType, MAX_IMAGE_BYTES, tokensOfSide } from "../../../../sdk/image_types.ts";
 
 /** A file as it will be sent. */
 export interface Attachment {
@@ -20,12 +21,6 @@ export interface ChosenFile {
 
 /** Bytes of a text: what is longer is better read by a tool, in parts. */
 const MAX_TEXT_BYTES = 256 * 1024;
-/** Bytes of a picture: 5 MiB in base64, what vendors take. */
-const MAX_IMAGE_BYTES = 5 * 1024 * 1024 / 4 * 3;
-/** Longest side of a picture in pixels → tokens, as the server estimates them. */
-const IMAGE_TOKENS: readonly (readonly [pixels: number, tokens: number])[] = [[512, 400], [1_100, 1_600]];
-const MOST_IMAGE_TOKENS = 3_000;
-
 /**
  * Reads a file: a picture as one, anything else as text.
  *
@@ -42,8 +37,7 @@ export async function readAttachment(
   const bytes = new Uint8Array(await file.arrayBuffer());
   const media_type = imageType(bytes);
   if (media_type !== undefined) {
-    const side = await longestSide(bytes, media_type);
-    const tokens = IMAGE_TOKENS.find(([pixels]) => side <= pixels)?.[1] ?? MOST_IMAGE_TOKENS;
+    const tokens = tokensOfSide(await longestSide(bytes, media_type));
     const source = { type: "base64", media_type, data: base64(bytes) };
     return { name, bytes: size, tokens, block: { type: "image", source } };
   }
@@ -52,15 +46,6 @@ export async function readAttachment(
   if (text === null) throw refuse("it is neither text in UTF-8 nor a PNG, JPEG, GIF or WebP");
   const block = { type: "text", text: `The file ${name}:\n\n${text}` };
   return { name, bytes: size, tokens: Math.ceil(size / 4), block };
-}
-
-/** Returns the media type of a picture by its first bytes; undefined for other bytes. */
-function imageType(bytes: Uint8Array): string | undefined {
-  const text = String.fromCharCode(...bytes.subarray(0, 12));
-  if (text.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
-  if (text.startsWith("\xff\xd8\xff")) return "image/jpeg";
-  if (/^GIF8[79]a/.test(text)) return "image/gif";
-  return text.startsWith("RIFF") && text.slice(8) === "WEBP" ? "image/webp" : undefined;
 }
 
 function textOf(bytes: Uint8Array): string | null {

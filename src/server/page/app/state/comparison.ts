@@ -9,7 +9,7 @@ import type { PlanChanges } from "./plan_draft.ts";
 import { type RunView, watched } from "./run_view.ts";
 
 /** What both runs did in one model call, or before the first one. */
-export interface Step {
+interface Step {
   readonly left: readonly Item[];
   readonly right: readonly Item[];
 }
@@ -23,7 +23,7 @@ export interface Difference {
 }
 
 /** Two runs, aligned. */
-export interface Aligned {
+interface Aligned {
   /** What the left run did before the right one was forked from it. */
   readonly before: readonly Item[];
   readonly steps: readonly Step[];

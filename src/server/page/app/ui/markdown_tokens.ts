@@ -14,7 +14,7 @@ const MAX_WORK = 250e6;
 const OPEN_BLOCKS = 4;
 
 /** A text and its blocks. */
-export interface Reading {
+interface Reading {
   readonly text: string;
   /** Null when the text is too long, or nested too deeply for the lexer, which calls itself at each level. */
   readonly tokens: readonly Token[] | null;
