@@ -14,13 +14,15 @@ import {
   withAnswers,
 } from "./storage/fork.ts";
 import { eraseRun } from "./storage/erase.ts";
-import { loadInput } from "./storage/run_input.ts";
+import { loadInput, loadOlderInput } from "./storage/run_input.ts";
+import { EMPTY_STATE, stateAfterEntries } from "./storage/session_log.ts";
 import {
   listOptions,
   pageOf,
   SESSION_KIND,
-  sessionChange,
+  sessionChanges,
   type SessionStore,
+  type StoredSession,
   withStatus,
 } from "./storage/session_store.ts";
 import type { Caller, Page, PageOptions, SavedSession, SessionObject, Sessions } from "./types.ts";
@@ -46,13 +48,13 @@ export class SessionService implements Sessions {
     const { store, limitsOf } = this.#deps;
     const page = await store.list(SESSION_KIND, listOptions(caller, options, limitsOf(caller)));
     const data = page.records.map(({ key, value }) =>
-      withStatus(value as unknown as SavedSession, this.#live(key))
+      withStatus(value as unknown as StoredSession, this.#live(key))
     );
     return { data, next_cursor: page.next_cursor };
   }
 
   async get(caller: Caller, session_id: string): Promise<SessionObject> {
-    return withStatus(await this.#sessions.load(caller, session_id), this.#live(session_id));
+    return withStatus(await this.#sessions.record(caller, session_id), this.#live(session_id));
   }
 
   async messages(
@@ -60,13 +62,16 @@ export class SessionService implements Sessions {
     session_id: string,
     place: { cursor?: number; limit?: number } = {},
   ): Promise<Page<JsonObject>> {
-    const saved = await this.#sessions.load(caller, session_id);
-    const messages = (this.#live(session_id)?.history ?? saved.messages) as readonly JsonObject[];
+    const live = this.#live(session_id);
+    const { history } = live && await this.#sessions.record(caller, session_id)
+      ? live
+      : await this.#sessions.load(caller, session_id);
+    const messages = history as readonly JsonObject[];
     return pageOf(messages, place);
   }
 
   async remove(caller: Caller, session_id: string): Promise<void> {
-    await this.#sessions.load(caller, session_id);
+    await this.#sessions.record(caller, session_id);
     // sub-agents' sessions are deleted with it: only this session can continue them
     const family = await this.#sessions.familyOf(caller, session_id);
     if (family.some((id) => this.#live(id)) || await this.#haveRunsElsewhere(caller, family)) {
@@ -109,17 +114,17 @@ export class SessionService implements Sessions {
       : await this.#pointBefore(session_id, before_run);
     const fork = forkedSession(parent, newId("ses"), point, clock.now());
     const expires_ms = clock.now() + limitsOf(caller).retention_days * DAY_MS;
-    await store.commit([sessionChange(caller, fork, expires_ms)]);
-    return withStatus(fork);
+    await store.commit(sessionChanges(caller, fork, { before: fork, expires_ms }));
+    return withStatus({ object: fork.object, messages: fork.history });
   }
 
   /** Returns the state of a session at the end of a turn. */
   async #pointAfter(caller: Caller, session: SavedSession, turn: number | undefined): Promise<ForkPoint> {
-    const messages = messagesOfTurns(session.messages, turn);
-    const is_whole = messages.length === session.messages.length;
+    const messages = messagesOfTurns(session.history, turn);
+    const is_whole = messages.length === session.history.length;
     const session_state = is_whole
       ? session.session_state
-      : await this.#stateAt(caller, session.object.id, messages.length);
+      : await this.#stateAt(caller, session, messages.length);
     const lineage: JsonObject = turn === undefined ? {} : { forked_from_turn: turn };
     return { messages: withAnswers(messages), session_state, lineage };
   }
@@ -140,14 +145,19 @@ export class SessionService implements Sessions {
     return { messages: withAnswers(history), session_state, lineage: { [FORKED_BEFORE_RUN]: run_id } };
   }
 
-  /**
-   * Returns the module state of a session at an earlier length. It is stored in the input of the run that
-   * continued from there.
-   */
-  async #stateAt({ namespace }: Caller, session_id: string, length: number): Promise<JsonObject> {
+  /** Returns the module state of a session when its history had this length. */
+  async #stateAt(caller: Caller, session: SavedSession, length: number): Promise<JsonObject> {
     const { store } = this.#deps;
-    for await (const { key } of allRecords(store, "run", { namespace, where: { session_id } })) {
-      const input = await loadInput(store, key);
+    const { object: { id }, position } = session;
+    let state = EMPTY_STATE;
+    for (const entry of position === null ? [] : await store.entries(id, 0, position) ?? []) {
+      state = stateAfterEntries(state, [entry]);
+      if (state.history.length === length) return state.session_state;
+    }
+    // an older version stored it in the input of the run that continued from there
+    const where = { session_id: id };
+    for await (const { key } of allRecords(store, "run", { namespace: caller.namespace, where })) {
+      const input = await loadOlderInput(store, key);
       if (input?.history.length === length) return input.session_state;
     }
     return {};

@@ -222,15 +222,20 @@ export interface RememberedApproval {
   readonly decided_by: string | null;
 }
 
-/** State of a session before a run, or before a turn of a sub-agent. */
-export interface InitialState {
-  /** Whether the session had run before. */
-  continued: boolean;
+/** State of a session between runs: what its log has. */
+export interface SavedState {
   history: readonly Message[];
   session_state: JsonObject;
+  /** Usage of the requests since the last compaction. */
   usages: readonly LoggedUsage[];
   /** Remembered approvals of the session. */
   remembered?: readonly RememberedApproval[];
+}
+
+/** State of a session before a run, or before a turn of a sub-agent. */
+export interface InitialState extends SavedState {
+  /** Whether the session had run before. */
+  continued: boolean;
 }
 
 /** Outcome of a session's last run. */
@@ -239,19 +244,13 @@ export interface LastRun {
   readonly error: JsonObject | null;
 }
 
-/** A session as stored between runs. */
-export interface SavedSession {
+/** The record of a session: all of it but its state. */
+export interface SessionRecord {
   object: Omit<SessionObject, "status">;
-  messages: readonly Message[];
-  session_state: JsonObject;
-  /** Usage of the requests since the last compaction; absent in sessions of older versions. */
-  usages?: readonly LoggedUsage[];
   /** Counters over all runs; absent in sessions of older versions. */
   counters?: Counters;
   /** Outcome of the last run; absent while a run is active and in sessions of older versions. */
   last_run?: LastRun;
-  /** Remembered approvals; absent: none. */
-  remembered?: readonly RememberedApproval[];
   /** The plan as written, and its owner. Continued runs use it with the same rights. */
   plan: JsonObject;
   plan_origin: "operator" | "caller";
@@ -262,6 +261,14 @@ export interface SavedSession {
   plan_lock?: JsonObject;
   /** The workspace that was chosen for the plan. */
   plan_workspace?: string;
+}
+
+/** A session between runs, with its state. */
+export interface SavedSession extends SessionRecord, SavedState {
+  /** Entries of the session's log; null: it has none, because it is new or an older version stored it. */
+  position: number | null;
+  /** Version of its record; 0: it is not stored. */
+  version: number;
 }
 
 /** Input of a sub-agent's turn. */

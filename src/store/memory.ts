@@ -123,7 +123,12 @@ export class MemoryStore implements Store {
     else if ("deleteLog" in change) this.#dropLog(change.deleteLog);
     else {
       const log = this.#logs.get(change.expireLog);
-      if (log) log.expires_ms = change.at_ms;
+      if (!log) return;
+      if (log.expires_ms !== Infinity) { // again: after the logs that expire before it
+        this.#logs.delete(change.expireLog);
+        this.#logs.set(change.expireLog, log);
+      }
+      log.expires_ms = change.at_ms ?? Infinity;
     }
   }
 
@@ -160,21 +165,23 @@ export class MemoryStore implements Store {
   }
 
   /**
-   * Drops the oldest logs, then, if there are still too many bytes, the least used records. Keeps `used` and
-   * everything of open runs.
+   * Drops the oldest logs, then, if there are still too many bytes, the least used records, a session with
+   * its log. Keeps `used` and everything of open runs.
    */
   #makeRoom(used: string, limit: keyof StoreLimits): void {
     for (const log of this.#logs.keys()) {
       if (this.#roomy) break;
-      if (log === used || this.#isOpen("run", log)) continue;
+      const is_of_session = this.#records.get("session")?.has(log); // dropped with it
+      if (log === used || is_of_session || this.#isOpen("run", log)) continue;
       this.#dropLog(log);
       this.#dropped.logs++;
     }
     for (const kind of LARGE_KINDS) {
       for (const key of this.#records.get(kind)?.keys() ?? []) {
-        if (this.#bytes <= this.#max_bytes * 0.9) break;
+        if (kind === "session" ? this.#roomy : this.#bytes <= this.#max_bytes * 0.9) break;
         if (key === used || this.#isOpen(kind, key)) continue;
         this.#drop(kind, key);
+        if (kind === "session") this.#dropLog(key);
         this.#dropped.records++;
       }
     }
@@ -190,9 +197,10 @@ export class MemoryStore implements Store {
     this.#onDrop?.({ limit, logs, records });
   }
 
-  /** Returns whether a record's index marks it as open: the run has not ended. */
+  /** Returns whether a record must stay: its run has not ended. */
   #isOpen(kind: string, key: string): boolean {
-    return this.#records.get(kind)?.get(key)?.index?.open === "true";
+    const record = this.#records.get(kind)?.get(key);
+    return record?.index?.open === "true" || kind === "session" && record?.expires_ms === undefined;
   }
 
   #dropLog(name: string): void {
@@ -228,9 +236,9 @@ export class MemoryStore implements Store {
   }
 
   #shrink(name: string, kind: Map<string, KeptRecord>): void {
-    for (const [key, record] of kind) {
+    for (const key of kind.keys()) {
       if (kind.size <= this.#max_records * 0.9) break;
-      if (record.index?.open === "true") continue;
+      if (this.#isOpen(name, key)) continue;
       this.#drop(name, key);
       this.#dropped.records++;
       if (this.#logs.has(key)) this.#dropped.logs++;

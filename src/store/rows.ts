@@ -32,7 +32,7 @@ export type EncodedChange =
   | { readonly put: RecordRow; readonly expect?: number }
   | { readonly delete: { readonly kind: string; readonly key: string } }
   | { readonly deleteLog: string }
-  | { readonly expireLog: string; readonly at_ms: number };
+  | { readonly expireLog: string; readonly at_ms: number | null };
 
 /** Returns a change with its JSON as text. */
 export function encodeChange(change: Change): EncodedChange {

@@ -36,15 +36,18 @@ export type ListedRecord = Omit<VersionedRecord, "value">;
 /** One change of a commit. */
 export type Change =
   /**
-   * Appends to a log whose last entry must be `after`. `bytes`: estimated JSON size of the entries, if known.
+   * Appends to a log whose last entry must be `after`; without entries, only compares. `bytes`: estimated JSON size of the entries, if known.
    */
   | { append: string; after: number; entries: readonly LogEntry[]; bytes?: number }
   /** Puts a record; with `expect`, only over that version (0: it must not exist). */
   | { put: StoredRecord; expect?: number }
   | { delete: { kind: string; key: string } }
   | { deleteLog: string }
-  /** Makes a log expire at `at_ms`, in milliseconds since the epoch; after it the log counts as deleted. */
-  | { expireLog: string; at_ms: number };
+  /**
+   * Makes a log expire at `at_ms`, in milliseconds since the epoch; after it the log counts as deleted. Null:
+   * it does not expire any more.
+   */
+  | { expireLog: string; at_ms: number | null };
 
 /** Proof of a lease; a commit with an older token is refused. */
 export interface Fence {

@@ -3,6 +3,8 @@ import { cli } from "../../src/cli/mod.ts";
 import { EXIT } from "../../src/cli/errors.ts";
 import { policyFromData } from "../../src/policy/parse_policy.ts";
 import { createPreamp, openStore } from "../../src/server/mod.ts";
+import { stateAt } from "../../src/runs/storage/session_log.ts";
+import { textOf } from "../../src/sdk/messages.ts";
 import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";
 import type { Store } from "../../src/store/store.ts";
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
@@ -404,8 +406,8 @@ async function withChat(
     const [{ id }] = JSON.parse(io.stdout).data;
     await using store = await openedStore(`sqlite:${path}/home/preamp.db`);
     const { value } = (await store.get("session", id))!;
-    return (value.messages as { role: string; content: string }[])
-      .filter(({ role }) => role === "user").map(({ content }) => content);
+    const state = await stateAt(store, id, Number(value.position));
+    return state!.history.filter(({ role }) => role === "user").map(({ content }) => textOf(content));
   });
 }
 

@@ -3,6 +3,7 @@
  * expiry. Run by the tests of each store, synchronous or asynchronous.
  */
 import {
+  type Change,
   ConflictError,
   type Fence,
   type ListOptions,
@@ -62,6 +63,44 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     await advance(1);
     assertEquals(await seqs(store, "log"), null);
   });
+
+  test("a log whose expiry is taken back does not expire", async (store, { advance }) => {
+    await store.commit([{ append: "log", after: 0, entries: entries(1, 2) }]);
+    await store.commit([{ expireLog: "log", at_ms: NOW + 1000 }]);
+    await store.commit([{ append: "log", after: 2, entries: [] }, { expireLog: "log", at_ms: null }]);
+    await advance(2000);
+    assertEquals(await seqs(store, "log"), [1, 2]);
+  });
+
+  test(
+    "commit() appends to several logs, or to none when one of them ends elsewhere",
+    async (store, { advance }) => {
+      const both = (one: number, two: number, to = one + 1): Change[] => [
+        { append: "one", after: one, entries: entries(one + 1, to) },
+        { append: "two", after: two, entries: entries(two + 1, two + 1) },
+        { put: record("r", { value: { one, two } }) },
+        { expireLog: "two", at_ms: NOW + 1000 },
+      ];
+      await store.commit(both(0, 0));
+      await store.commit(both(1, 1));
+      await store.commit([{ append: "three", after: 0, entries: entries(1, 1) }]);
+      const wrong: Change[][] = [
+        both(2, 1),
+        both(1, 2),
+        both(2, 3),
+        both(1, 2, 1), // without entries it compares too
+        [...both(2, 2), { append: "three", after: 0, entries: entries(1, 1) }],
+        [...both(2, 2), { append: "four", after: 1, entries: entries(2, 2) }],
+      ];
+      for (const changes of wrong) await conflict(() => store.commit(changes));
+      assertEquals([await seqs(store, "one"), await seqs(store, "two")], [[1, 2], [1, 2]]);
+      assertEquals((await store.get("run", "r"))?.value, { one: 1, two: 1 });
+      await store.commit(both(2, 2, 2));
+      assertEquals([await seqs(store, "one"), await seqs(store, "two")], [[1, 2], [1, 2, 3]]);
+      await advance(1000);
+      assertEquals([await seqs(store, "one"), await seqs(store, "two")], [[1, 2], null]);
+    },
+  );
 
   test("commit() appends to a log; entries() pages through it", async (store) => {
     assertEquals(await store.entries("log", 0, 10), null);

@@ -367,7 +367,7 @@ Deno.test("recovery reads the values only of runs whose process is gone", async 
   const other = service({ plans: { held }, beside: one, store: reading });
   assertEquals([await other.runs.recover(), read], [[], []]);
   // as an older version stored it
-  const { index: _, ...input } = one.memory.get("run_input", `input/${id}`)!;
+  const { index: _, ...input } = one.memory.get("input", `input/${id}`)!;
   one.memory.commit([{ put: { ...input, index: { open: "true" } } }]);
   assertEquals(await other.runs.recover(), []);
   await one.clock.advance(6_000);

@@ -4,6 +4,7 @@ import { defaultPolicy } from "../../src/policy/settings.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { MemoryStore } from "../../src/store/memory.ts";
 import { assert, assertEquals } from "../assert.ts";
+import { storedSession } from "../support/runs.ts";
 
 const CALLER: Caller = { name: "library", namespace: "test", origin: "operator" };
 
@@ -32,8 +33,7 @@ Deno.test("a session stores its usages until a compaction, whose state replaces 
     compactions += run.context.compactions;
     if (run.context.compactions > 0) expected = [];
     expected.push({ messages: turn * 2 + 1, input_tokens: run.usage.input_tokens });
-    const record = await store.get("session", session_id);
-    assertEquals((record?.value as { usages?: unknown }).usages, expected, `turn ${turn}`);
+    assertEquals((await storedSession(store, session_id, CALLER)).usages, expected, `turn ${turn}`);
   }
   assert(compactions > 0);
 });
@@ -48,7 +48,9 @@ Deno.test("the stored usage of a request includes its cache writes", async () =>
   const runtime = createRuntime({ policy: defaultPolicy(), store });
   const handle = await runtime.runs.create({ prompt: "Hi", plan }, CALLER);
   const run = await handle.settled("end");
-  const record = await store.get("session", handle.session_id);
-  assertEquals((record?.value as { usages?: unknown }).usages, [{ messages: 1, input_tokens: 2040 }]);
+  assertEquals((await storedSession(store, handle.session_id, CALLER)).usages, [{
+    messages: 1,
+    input_tokens: 2040,
+  }]);
   assertEquals(run.usage.total_tokens, 2043);
 });

@@ -46,7 +46,7 @@ Deno.test("MemoryStore drops closed logs, then the least used records, when ther
   const store = new MemoryStore({ max_bytes: 10_000 });
   const text = (length: number) => "x".repeat(length);
   const session = (key: string) => ({
-    put: { kind: "session", key, namespace: "a", value: { text: text(2_500) } },
+    put: { kind: "session", key, namespace: "a", value: { text: text(2_500) }, expires_ms: Infinity },
   });
   const log = (append: string) => ({ append, after: 0, entries: [{ seq: 1, text: text(1_500) }] });
   const question = { kind: "approval", key: "open/apr", namespace: "a", value: { status: "pending" } };

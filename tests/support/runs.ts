@@ -3,7 +3,8 @@
  * count up.
  */
 import { setImmediate } from "node:timers";
-import type { Recording } from "../../src/runs/types.ts";
+import { SessionStore } from "../../src/runs/storage/session_store.ts";
+import type { Recording, SavedSession } from "../../src/runs/types.ts";
 import type { ReplayReport } from "../../src/runs/types.ts";
 import { RunService } from "../../src/runs/service.ts";
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../../src/runs/types.ts";
@@ -153,6 +154,11 @@ export function service(options: ServiceOptions = {}): Service {
     entries,
     names: async (run_id) => (await entries(run_id)).map((entry) => entry.event),
   };
+}
+
+/** Resolves to a stored session with its state. */
+export function storedSession(store: Store, session_id: string, caller = CALLER): Promise<SavedSession> {
+  return new SessionStore(store).load(caller, session_id);
 }
 
 /** Replays and advances time: a replay detects missing progress by the clock of the process. */

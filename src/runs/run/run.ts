@@ -96,9 +96,7 @@ export class ActiveRun implements RunHandle {
         events_url: `${deps.basePath ?? ""}/v1/runs/${run_id}/events`,
         warnings: ready.warnings,
       },
-      orphan
-        ? { ...orphan.input, messages: orphan.input.history, counters: saved?.counters }
-        : saved ?? undefined,
+      orphan ? { ...orphan.input, counters: saved?.counters } : saved ?? undefined,
     );
     this.#observer = deps.observe?.({ id: run_id, session_id, earlier: orphan?.entries ?? [] });
     const cost_limit_is_set = ready.cost_is_asked_for;

@@ -16,11 +16,12 @@ import type {
   RememberedApproval,
   Run,
   RunStatus,
+  SavedState,
   Warning,
 } from "../types.ts";
 
 /** Maximum number of usages kept for the next run; more requests between two compactions do not matter. */
-const MOST_USAGES = 2048;
+export const MOST_USAGES = 2048;
 
 /** Fields of a run object that are in no entry. */
 export interface InitialRun extends Pick<Run, "id" | "session_id" | "created_at" | "events_url"> {
@@ -28,10 +29,8 @@ export interface InitialRun extends Pick<Run, "id" | "session_id" | "created_at"
 }
 
 /** State of a session before this run. */
-export interface SessionBefore {
-  readonly messages: readonly Message[];
-  readonly usages?: readonly LoggedUsage[] | undefined;
-  readonly remembered?: readonly RememberedApproval[] | undefined;
+export interface SessionBefore extends Partial<Omit<SavedState, "history">> {
+  readonly history: readonly Message[];
   readonly counters?: Counters | undefined;
 }
 
@@ -44,8 +43,8 @@ export class SessionProjection {
   /** Counters over all of the session's runs. */
   readonly counters: Counters;
 
-  constructor({ messages, usages = [], remembered = [], counters }: SessionBefore) {
-    this.history = [...messages];
+  constructor({ history, usages = [], remembered = [], counters }: SessionBefore) {
+    this.history = [...history];
     this.usages = [...usages];
     this.remembered = remembered;
     this.counters = counters ? { ...counters } : emptyCounters();
@@ -258,7 +257,7 @@ export class RunProjection {
   }
 }
 
-const NEW_SESSION: SessionBefore = { messages: [] };
+const NEW_SESSION: SessionBefore = { history: [] };
 const NOT_STARTED = { plan_hash: "", lock_hash: null, limits: {} as RunLimits, metadata: {} };
 
 function recordUsage({ history, usages }: SessionProjection, { usage, inner }: JsonObject): void {
@@ -296,9 +295,9 @@ function approvalOf(entry: Entry): Approval {
 /** Returns the projection of a recorded run before its first entry. Its session was empty by default. */
 export function projectionOf(
   run: Run,
-  { history: messages = [], usages, remembered }: Partial<InitialState> = {},
+  { history = [], usages = [], remembered = [] }: Partial<InitialState> = {},
 ): RunProjection {
-  return new RunProjection({ ...run, warnings: [] }, { messages, usages, remembered });
+  return new RunProjection({ ...run, warnings: [] }, { history, usages, remembered });
 }
 
 /**

@@ -8,15 +8,16 @@ import { withForeign } from "../../kernel/mounting/mounts.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { millisecondsOf } from "../../sdk/timestamp.ts";
 import type { Change } from "../../store/store.ts";
-import { inputChange, type StoredInput } from "../storage/run_input.ts";
+import { inputChange, olderInputDeletion, type StoredInput } from "../storage/run_input.ts";
 import {
   type EndedChild,
   hasOwnPlan,
   initialState,
   planToStore,
+  positionOf,
   savedChild,
   savedSession,
-  sessionChange,
+  sessionChanges,
 } from "../storage/session_store.ts";
 import type { Run } from "../types.ts";
 import type { RunFacts } from "./run_options.ts";
@@ -49,8 +50,16 @@ export class RunRecords {
 
   /** Returns the changes of a run that begins. */
   begun(): Change[] {
+    const { saved, orphan, caller, deps } = this.#run.options;
+    const before = initialState(saved);
     this.#input = this.#inputWith(this.#run.session.descriptors);
-    return [this.#object(), inputChange(this.#input), this.#session()];
+    const session = savedSession(this.#run, deps.clock.now(), saved === null ? 0 : saved.position);
+    return [
+      this.#object(),
+      inputChange(this.#input),
+      ...(orphan ? [olderInputDeletion(this.#run.id)] : []), // it has waited, maybe since an older version
+      ...sessionChanges(caller, { ...session, ...before }, { before }),
+    ];
   }
 
   /** Returns the changes of a run that waits. It must not change the session, which another run uses. */
@@ -90,12 +99,6 @@ export class RunRecords {
     this.#is_outdated = true;
   }
 
-  /** Returns the change that stores the session. `expires_ms`: of a run that has ended. */
-  #session(expires_ms?: number): Change {
-    const { caller, deps } = this.#run.options;
-    return sessionChange(caller, savedSession(this.#run, deps.clock.now()), expires_ms);
-  }
-
   /** Returns the input of the run. `surface`: null while its session is not initialised. */
   #inputWith(surface: StoredInput["surface"]): StoredInput {
     const run = this.#run;
@@ -105,6 +108,7 @@ export class RunRecords {
       version: 1,
       run_id: run.id,
       session_id: run.session_id,
+      position: positionOf(saved),
       caller,
       request: run.secrets.redactValues(rest),
       created_at: run.created_at,
@@ -126,7 +130,13 @@ export class RunRecords {
    * while this one stood still.
    */
   async storeBegun(store: (changes: () => readonly Change[]) => Promise<void> | void): Promise<void> {
-    if (this.#input === null) await store(() => this.begun());
+    if (this.#input !== null) return;
+    try {
+      await store(() => this.begun());
+    } catch (error) {
+      this.#input = null; // the session's log is as before
+      throw error;
+    }
   }
 
   /** Stores a sub-agent's session after a turn, and the input of that turn. */
@@ -134,9 +144,11 @@ export class RunRecords {
     const { caller, deps } = this.#run.options;
     const now_ms = deps.clock.now();
     const expires_ms = now_ms + this.#run.limits.retention_days * DAY_MS;
-    const changes = [sessionChange(caller, savedChild(this.#run, child, now_ms), expires_ms)];
+    const before = initialState(child.saved);
+    const changes = sessionChanges(caller, savedChild(this.#run, child, now_ms), { before, expires_ms });
     if (this.#input !== null && child.input) {
-      this.#input = { ...this.#input, agents: [...this.#input.agents ?? [], child.input] };
+      const input = { ...child.input, position: positionOf(child.saved) };
+      this.#input = { ...this.#input, agents: [...this.#input.agents ?? [], input] };
       changes.push(inputChange(this.#input));
     }
     await this.#run.store.commit(changes);
@@ -149,8 +161,13 @@ export class RunRecords {
    */
   ended(run: Run, at_ms: number, has_begun: boolean): Change[] {
     this.#describeForeign();
-    const changes = endOf(run, this.#input ?? this.#inputWith(null), at_ms);
-    return has_begun ? [...changes, this.#session(at_ms)] : changes;
+    const { caller, deps, orphan, saved } = this.#run.options;
+    const changes = endOf(run, this.#input ?? orphan?.input ?? this.#inputWith(null), at_ms);
+    if (!has_begun) return changes;
+    const before = this.#input ?? initialState(saved);
+    const position = this.#input ? this.#input.position : saved === null ? 0 : saved.position;
+    const session = savedSession(this.#run, deps.clock.now(), position);
+    return [...changes, ...sessionChanges(caller, session, { before, expires_ms: at_ms })];
   }
 }
 

@@ -13,7 +13,7 @@ import { lostAttempts } from "../run/restored_run.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { NewRun } from "../run/run_options.ts";
 import {
-  inputDeletion,
+  inputDeletions,
   loadOpenInput,
   type OpenInput,
   openInputs,
@@ -22,7 +22,7 @@ import {
 import { RunProjection } from "../run/run_projection.ts";
 import { DAY_MS, endOf } from "../run/run_records.ts";
 import { pointOf, withAnswers } from "../storage/fork.ts";
-import { initialState, lastRunOf, sessionChange } from "../storage/session_store.ts";
+import { initialState, lastRunOf, sessionChanges } from "../storage/session_store.ts";
 import type { Run, SavedSession } from "../types.ts";
 import { projectRun } from "./remote_runs.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
@@ -139,7 +139,7 @@ export class Recovery {
       if (input !== null) {
         const entries = await store.entries(run_id, 0, Number.MAX_SAFE_INTEGER) as Entry[] | null;
         if (entries !== null) return { input, entries, lease, release };
-        await store.commit([inputDeletion(run_id)]);
+        await store.commit(inputDeletions(run_id));
       }
     } catch (error) {
       await release();
@@ -270,11 +270,11 @@ export class Recovery {
       { append: run_id, after: entries.length, entries: [entry] },
       ...endOf(run, input, expires_ms),
       ...(saved && !isWaiting(entries)
-        ? [sessionChange(
+        ? sessionChanges(
           caller,
           { ...sessionAfter(saved, stored, orphan), last_run: lastRunOf(outcome) },
-          expires_ms,
-        )]
+          { before: initialState(saved), expires_ms },
+        )
         : []),
     ], fence);
   }
@@ -304,13 +304,13 @@ function sessionAfter(saved: SavedSession, run: Run, { input, entries }: Orphane
   const { messages, session_state } = pointOf({ run, events: entries, replay: input }, entries.length);
   const projection = new RunProjection(
     { ...run, warnings: [] },
-    { ...input, messages: input.history, counters: saved.counters },
+    { ...input, counters: saved.counters },
   );
   for (const entry of entries) projection.add(entry);
   const { usages, counters, remembered } = projection.of(session_id);
   return {
     ...saved,
-    messages: withAnswers(messages, "was interrupted: its process ended, and its effect is not known"),
+    history: withAnswers(messages, "was interrupted: its process ended, and its effect is not known"),
     session_state,
     usages,
     counters,

@@ -169,7 +169,7 @@ export class RunScheduler implements RunOwner {
 
   async acquireChild(run: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession> {
     const { caller } = run.options;
-    const found = await this.context.sessions.load(caller, session_id);
+    const found = await this.context.sessions.record(caller, session_id);
     if (found.object.parent_id !== parent_id || found.spawned === undefined) {
       throw new PreampError(
         "not_found",

@@ -3,14 +3,14 @@ import { allRecords, type Change, type Store } from "../../store/store.ts";
 import { IDEMPOTENCY_KIND } from "../scheduler/idempotency.ts";
 import { APPROVAL_KIND, approvalDeletion } from "../run/approval_queue.ts";
 import { fileChangeDeletions } from "./file_changes.ts";
-import { inputDeletion } from "./run_input.ts";
-import { SESSION_KIND } from "./session_store.ts";
+import { inputDeletions } from "./run_input.ts";
+import { SESSION_KIND, sessionDeletions } from "./session_store.ts";
 
 /** Deletes a run: its object, its input, its questions, the files that it kept, and its log. */
 export async function eraseRun(store: Store, namespace: string, run_id: string): Promise<void> {
   const changes: Change[] = [
     { delete: { kind: "run", key: run_id } },
-    inputDeletion(run_id),
+    ...inputDeletions(run_id),
     { deleteLog: run_id },
   ];
   const asked = { namespace, where: { run_id } };
@@ -43,9 +43,10 @@ export async function contentOf(store: Store, namespace: string): Promise<Namesp
 /** Deletes all runs and sessions of a namespace; can be repeated when it breaks off. */
 export async function eraseNamespace(store: Store, namespace: string): Promise<void> {
   for await (const { key } of allRecords(store, "run", { namespace })) await eraseRun(store, namespace, key);
-  for (const kind of [SESSION_KIND, IDEMPOTENCY_KIND]) {
-    for await (const { key } of allRecords(store, kind, { namespace })) {
-      await store.commit([{ delete: { kind, key } }]);
-    }
+  for await (const { key } of allRecords(store, SESSION_KIND, { namespace })) {
+    await store.commit(sessionDeletions(key));
+  }
+  for await (const { key } of allRecords(store, IDEMPOTENCY_KIND, { namespace })) {
+    await store.commit([{ delete: { kind: IDEMPOTENCY_KIND, key } }]);
   }
 }

@@ -13,7 +13,7 @@ import type { Message, Prompt } from "../../sdk/types.ts";
 import type { ResumeOptions } from "../run/run_options.ts";
 import { projectionOf } from "../run/run_projection.ts";
 import { stateAfter } from "../run/restored_run.ts";
-import type { Recording, SavedSession } from "../types.ts";
+import type { Recording, SavedSession, SessionRecord } from "../types.ts";
 
 /** Field of a fork's metadata with the run before which it was forked. */
 export const FORKED_BEFORE_RUN = "forked_before_run";
@@ -76,12 +76,12 @@ function errorResult({ id, name }: { id: string; name: string }, fact: string): 
 
 /** A session or run that a fork begins from. */
 export interface ForkOrigin
-  extends Pick<SavedSession, "plan" | "plan_origin" | "plan_base_url" | "plan_lock" | "plan_workspace"> {
-  readonly object: Pick<SavedSession["object"], "id" | "title" | "plan_hash" | "metadata">;
+  extends Pick<SessionRecord, "plan" | "plan_origin" | "plan_base_url" | "plan_lock" | "plan_workspace"> {
+  readonly object: Pick<SessionRecord["object"], "id" | "title" | "plan_hash" | "metadata">;
 }
 
 /** Returns what a fork of a run begins from: the run's plan. Its session may be deleted. */
-export function originOf({ run, replay }: Recording, session: SavedSession | null): ForkOrigin {
+export function originOf({ run, replay }: Recording, session: SessionRecord | null): ForkOrigin {
   const { session_id, title, plan_hash } = run;
   return {
     ...replay,
@@ -109,7 +109,9 @@ export function forkedSession(
       last_activity: at,
       metadata: { ...object.metadata, ...lineage, forked_at: at },
     },
-    messages,
+    position: null,
+    version: 0,
+    history: messages,
     session_state,
     usages: [], // usage was reported for the other session's history
     plan,

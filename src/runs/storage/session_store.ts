@@ -1,4 +1,4 @@
-/** Stores sessions between runs: history, module state and plan. */
+/** Stores sessions between runs: their record and plan, and their state in their log. */
 import { modelRefused, workspaceRefused } from "../../plan/model_choice.ts";
 import { modeRefused } from "../../plan/modes.ts";
 import { PreampError } from "../../sdk/errors.ts";
@@ -6,7 +6,7 @@ import { deepFreeze, estimateJsonBytes, type JsonObject } from "../../sdk/json.t
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { Counters } from "../../sdk/run_counters.ts";
 import { SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
-import { allRecords, type Change, MAX_PAGE_BYTES, type Store } from "../../store/store.ts";
+import { allRecords, type Change, MAX_PAGE_BYTES, type Store, type StoredRecord } from "../../store/store.ts";
 import { printableId } from "../../sdk/ids.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { PageLimits, RunnablePlan } from "../ports.ts";
@@ -22,8 +22,11 @@ import {
   type PageOptions,
   type RunRequest,
   type SavedSession,
+  type SavedState,
   type SessionObject,
+  type SessionRecord,
 } from "../types.ts";
+import { EMPTY_STATE, emptyEntry, entryBetween, stateAt } from "./session_log.ts";
 
 export const SESSION_KIND = "session";
 
@@ -57,15 +60,40 @@ export class SessionStore {
 
   /** Resolves to a session; to null for an unknown id and for another caller's session. */
   async find(caller: Caller, id: string): Promise<SavedSession | null> {
+    const record = await this.#find(caller, id);
+    return record && await this.#withState(record);
+  }
+
+  async #find({ namespace }: Caller, id: string): Promise<FoundSession | null> {
     const record = await this.#store.get(SESSION_KIND, id);
-    return record?.namespace === caller.namespace ? record.value as unknown as SavedSession : null;
+    if (record?.namespace !== namespace) return null;
+    return { version: record.version, ...record.value as unknown as StoredSession };
   }
 
   /** Resolves to a session. @throws {PreampError} `not_found` where {@link find} resolves to null. */
   async load(caller: Caller, id: string): Promise<SavedSession> {
-    const saved = await this.find(caller, id);
-    if (saved === null) throw new PreampError("not_found", `Cannot find session "${printableId(id)}"`);
-    return saved;
+    return await this.find(caller, id) ?? notFound(id);
+  }
+
+  /** Resolves to a session without its state. @throws {PreampError} `not_found` */
+  async record(caller: Caller, id: string): Promise<StoredSession> {
+    return await this.#find(caller, id) ?? notFound(id);
+  }
+
+  /** Resolves to a session with its state. `before`: the session when it was last read. */
+  async #withState(found: FoundSession, before?: SavedSession): Promise<SavedSession> {
+    const { messages, ...record } = found;
+    if (Array.isArray(messages)) {
+      const { session_state = {}, usages = [] } = found as Partial<SavedState>;
+      return { ...record, history: messages, session_state, usages, position: null };
+    }
+    const { object: { id }, position = 0 } = record;
+    const known = before?.position ?? null;
+    const from = before && known !== null ? { state: before, position: known } : undefined;
+    const state = await stateAt(this.#store, id, position, from);
+    if (state === null) throw new Error(`Cannot read session "${id}": its log has not ${position} entries`);
+    const { history, session_state, usages, remembered } = state;
+    return { ...record, position, history, session_state, usages, ...(remembered ? { remembered } : {}) };
   }
 
   /**
@@ -74,8 +102,9 @@ export class SessionStore {
    */
   async reload(caller: Caller, request: RunRequest, before: SavedSession): Promise<SavedSession> {
     const { id, plan_hash } = before.object;
-    const now = await this.load(caller, id);
-    if (hasOwnPlan(request) || now.object.plan_hash === plan_hash) return now;
+    const now = await this.#find(caller, id) ?? notFound(id);
+    if (now.version === before.version) return before;
+    if (hasOwnPlan(request) || now.object.plan_hash === plan_hash) return await this.#withState(now, before);
     throw new PreampError(
       "session_conflict",
       `Cannot start a run in session "${id}": its plan was replaced meanwhile`,
@@ -97,18 +126,72 @@ export class SessionStore {
   }
 
   async remove(ids: readonly string[]): Promise<void> {
-    await this.#store.commit(ids.map((key) => ({ delete: { kind: SESSION_KIND, key } })));
+    await this.#store.commit(ids.flatMap(sessionDeletions));
   }
 }
 
-/** Returns the change that stores a session. `expires_ms`: absent while a run of it has not ended. */
-export function sessionChange(caller: Caller, saved: SavedSession, expires_ms?: number): Change {
-  const { spawned, object: { id: key, parent_id } } = saved;
-  const { namespace } = caller;
-  const value = saved as unknown as JsonObject;
-  const expiry = expires_ms === undefined ? {} : { expires_ms };
-  const put = { kind: SESSION_KIND, key, namespace, value, ...expiry };
-  return { put: spawned && parent_id ? { ...put, index: { spawned_by: parent_id } } : put };
+/** Returns the changes that delete a session. */
+export function sessionDeletions(key: string): Change[] {
+  return [{ delete: { kind: SESSION_KIND, key } }, { deleteLog: key }];
+}
+
+function notFound(id: string): never {
+  throw new PreampError("not_found", `Cannot find session "${printableId(id)}"`);
+}
+
+/** The record of a session as stored. */
+export interface StoredSession extends SessionRecord {
+  /**
+   * Number of messages. An older version stored the messages themselves, and the other fields of the state;
+   * with a number it can list the session, and fails to continue it.
+   */
+  readonly messages: { readonly length: number };
+  /** Entries of the session's log; absent in a record of an older version. */
+  readonly position?: number;
+}
+
+/** A record that was read. */
+type FoundSession = StoredSession & Pick<SavedSession, "version">;
+
+/** Returns the position of a session's state in its log, also in the log that it is about to get. */
+export function positionOf(saved: Pick<SavedSession, "position"> | null): number {
+  return saved === null ? 0 : saved.position ?? 1;
+}
+
+/** What {@link sessionChanges} stores with a session. */
+interface SessionChange {
+  /** The session's state in its log; for a session without one, it is the first entry. */
+  readonly before: SavedState;
+  /** Absent while a run of the session has not ended. */
+  readonly expires_ms?: number;
+}
+
+/** Returns the changes that store a session, and in its log what has changed. */
+export function sessionChanges(
+  { namespace }: Caller,
+  saved: SavedSession,
+  { before, expires_ms }: SessionChange,
+): Change[] {
+  const { history, session_state: _, usages: __, remembered: ___, version: ____, ...record } = saved;
+  const { spawned, object: { id: key, parent_id } } = record;
+  const after = saved.position ?? 0;
+  const first = saved.position === null ? entryBetween(EMPTY_STATE, before, 1) ?? emptyEntry(1) : null;
+  const entries = first ? [first] : [];
+  const last = entryBetween(before, saved, after + entries.length + 1);
+  if (last) entries.push(last);
+  const position = after + entries.length;
+  const value: StoredSession = { ...record, messages: { length: history.length }, position };
+  const put: StoredRecord = {
+    kind: SESSION_KIND,
+    key,
+    namespace,
+    value: value as unknown as JsonObject,
+    ...(spawned && parent_id ? { index: { spawned_by: parent_id } } : {}),
+    ...(expires_ms === undefined ? {} : { expires_ms }),
+  };
+  if (position === 0) return [{ put }];
+  // also without an entry: the commit fails if the log is not what the record says
+  return [{ put }, { append: key, after, entries }, { expireLog: key, at_ms: expires_ms ?? null }];
 }
 
 /** Returns the store's list options of a page. */
@@ -137,9 +220,12 @@ export function pageOf<T>(
   return { data: items.slice(cursor, end), next_cursor: end < items.length ? String(end) : null };
 }
 
-/** Returns the session resource. `live`: the session in its active run. */
+/** Returns the resource of a session that is stored. `live`: the session in its active run. */
 export function withStatus(
-  { object, messages, counters, last_run }: SavedSession,
+  { object, messages, counters, last_run }: Pick<
+    StoredSession,
+    "object" | "messages" | "counters" | "last_run"
+  >,
   live?: SessionProjection,
 ): SessionObject {
   const { last_activity } = object;
@@ -147,7 +233,7 @@ export function withStatus(
   const status = statusFrom(
     object,
     live?.counters ?? counters,
-    (live?.history ?? messages).length,
+    live?.history.length ?? messages.length,
     {
       status: is_running ? "running" : last_run?.status ?? "completed",
       ended_at: is_running ? null : last_activity,
@@ -200,17 +286,12 @@ export function originOfPlan(
   return plan_ref !== undefined || (plan === undefined && model === undefined) ? "operator" : caller.origin;
 }
 
-const NEW_SESSION: InitialState = deepFreeze({
-  continued: false,
-  history: [],
-  session_state: {},
-  usages: [],
-});
+const NEW_SESSION: InitialState = deepFreeze({ continued: false, ...EMPTY_STATE });
 
 /** Returns the state that a session gives to its next run; `saved` is null for a new session. */
 export function initialState(saved: SavedSession | null): InitialState {
   if (saved === null) return NEW_SESSION;
-  const { messages: history, session_state, usages = [], remembered } = saved;
+  const { history, session_state, usages, remembered } = saved;
   const state = { continued: true, history, session_state, usages };
   return remembered ? { ...state, remembered } : state;
 }
@@ -239,8 +320,8 @@ export function planToStore({ saved, ready, request, caller }: RunOptions): Stor
   };
 }
 
-/** Returns the session as stored after a run. */
-export function savedSession(run: RunFacts, now_ms: number): SavedSession {
+/** Returns the session after a run. `position`: of its state before the run. */
+export function savedSession(run: RunFacts, now_ms: number, position: number | null): SavedSession {
   const { session_id: id, created_at, options, last_run, session: { session_state } } = run;
   const { saved, ready, request } = options;
   const keeps_plan = !hasOwnPlan(request) && request.mode === undefined;
@@ -249,13 +330,14 @@ export function savedSession(run: RunFacts, now_ms: number): SavedSession {
   const first = { id, title: run.projection.title, parent_id: null, plan_hash, created_at, metadata };
   return {
     ...sessionAfter(run, saved, first, session_state, now_ms),
+    position,
     ...planToStore(options),
     ...(last_run ? { last_run } : {}),
     ...(saved?.spawned ? { spawned: saved.spawned } : {}),
   };
 }
 
-/** Returns a sub-agent's session as stored after its turn. */
+/** Returns a sub-agent's session after its turn. */
 export function savedChild(run: RunFacts, child: EndedChild, now_ms: number): SavedSession {
   const { session_id: id, parent_id, agent, ready, limited, saved, session_state, last_run } = child;
   const { compiled: { written: plan, plan_hash }, agents, base_url: plan_base_url = null } = ready;
@@ -299,7 +381,9 @@ function sessionAfter(
       last_activity: timestamp(now_ms),
       metadata,
     },
-    messages: [...history],
+    position: saved === null ? 0 : saved.position,
+    version: 0,
+    history: [...history],
     session_state: secrets.redactValues(session_state),
     usages: [...usages],
     counters: { ...counters },

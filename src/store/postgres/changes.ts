@@ -1,4 +1,5 @@
 /** The changes of a commit as statements of Postgres, in the order in which they lock rows. */
+import { readField } from "../../sdk/errors.ts";
 import type { EncodedChange, RecordRow } from "../rows.ts";
 import { type Fence, leaseLost, notAtEnd, notAtVersion } from "../store.ts";
 import type { Queryable, Row, Value } from "./database.ts";
@@ -116,34 +117,37 @@ async function append(client: Queryable, change: Appended): Promise<void> {
   );
 }
 
-/** A commit that one statement can make: an append, and records and an expiry that compare nothing. */
+/** A commit that one statement can make: appends and their expiry, and records that compare nothing. */
 export interface SimpleCommit {
-  readonly append: Appended;
+  readonly appends: readonly Appended[];
   readonly puts: readonly RecordRow[];
-  /** Expiry of the log in milliseconds since the epoch; null: as before. */
-  readonly expires_ms: number | null;
+  /** Log → its expiry in milliseconds since the epoch; infinite: never; absent: as before. */
+  readonly expiries: ReadonlyMap<string, number>;
 }
 
 /** Returns changes as a simple commit; null for all others. */
 export function simpleCommit(changes: readonly EncodedChange[]): SimpleCommit | null {
-  let append: Appended | null = null;
-  let expires_ms: number | null = null;
+  const appends: Appended[] = [];
+  const expiries = new Map<string, number>();
   const puts: RecordRow[] = [];
   for (const change of changes) {
-    if ("append" in change && append === null) append = change;
+    if ("append" in change) appends.push(change);
     else if ("put" in change && change.expect === undefined) puts.push(change.put);
-    else if ("expireLog" in change && change.expireLog === append?.append) expires_ms = change.at_ms;
+    else if ("expireLog" in change) expiries.set(change.expireLog, change.at_ms ?? Infinity);
     else return null;
   }
-  const names = new Set(puts.map(({ kind, key }) => `${kind} ${key}`)); // a statement changes a row once
-  return append && names.size === puts.length ? { append, puts, expires_ms } : null;
+  const logs = new Set(appends.map(({ append }) => append)); // a statement changes a row once
+  const names = new Set(puts.map(({ kind, key }) => `${kind} ${key}`));
+  const is_simple = appends.length > 0 && logs.size === appends.length && names.size === puts.length &&
+    expiries.keys().every((log) => logs.has(log));
+  return is_simple ? { appends, puts, expiries } : null;
 }
 
 const PUT = (dated: boolean) =>
   `INSERT INTO preamp.records AS records (${COLUMNS})
   SELECT kind, key, namespace, json, index_json, ARRAY(SELECT jsonb_array_elements_text(fields::jsonb)),
     COALESCE(created_ms, ${NOW}), expires_ms, 1
-  FROM rows WHERE created_ms IS ${dated ? "NOT NULL" : "NULL"} AND EXISTS (SELECT 1 FROM moved)
+  FROM rows WHERE created_ms IS ${dated ? "NOT NULL" : "NULL"} AND EXISTS (SELECT 1 FROM ready)
   ON CONFLICT (kind, key) DO UPDATE SET namespace = excluded.namespace, json = excluded.json,
     index_json = excluded.index_json, fields = excluded.fields, expires_ms = excluded.expires_ms,
     created_ms = ${
@@ -153,41 +157,63 @@ const PUT = (dated: boolean) =>
   },
     version = CASE WHEN ${EXPIRED} THEN 1 ELSE records.version + 1 END`;
 
-/** Appends to a log that is new, or has entries; puts the records only if that succeeds. */
-const COMMIT = (is_new: boolean) =>
-  `WITH held AS (
-    SELECT 1 FROM preamp.leases WHERE name = $5 AND token = $6 FOR SHARE
-  ), moved AS (${
-    is_new
-      ? `INSERT INTO preamp.logs AS logs (name, last_seq, expires_ms)
-    SELECT $2, $3::bigint + cardinality($4::text[]), $7::float8
-    WHERE $5::text IS NULL OR EXISTS (SELECT 1 FROM held)
-    ON CONFLICT (name) DO UPDATE SET last_seq = excluded.last_seq WHERE logs.last_seq = $3 RETURNING name`
-      : `UPDATE preamp.logs SET last_seq = $3::bigint + cardinality($4::text[]),
-      expires_ms = COALESCE($7::float8, expires_ms)
-    WHERE name = $2 AND last_seq = $3 AND ($5::text IS NULL OR EXISTS (SELECT 1 FROM held)) RETURNING name`
-  }), added AS (
+/** Appends to all logs or to none; puts the records only if that succeeds. A log that is new must not exist. */
+const COMMIT = `WITH log AS (
+    SELECT * FROM unnest($4::text[], $5::bigint[], $6::bigint[], $7::float8[])
+      AS log(name, after, count, expires_ms)
+  ), held AS (
+    SELECT 1 FROM preamp.leases WHERE name = $2 AND token = $3 FOR SHARE
+  ), locked AS (
+    SELECT l.name FROM preamp.logs AS l JOIN log ON l.name = log.name AND l.last_seq = log.after
+    WHERE $2::text IS NULL OR EXISTS (SELECT 1 FROM held) ORDER BY l.name FOR UPDATE OF l
+  ), ready AS (
+    SELECT 1 WHERE ($2::text IS NULL OR EXISTS (SELECT 1 FROM held))
+      AND (SELECT count(*) FROM locked) = (SELECT count(*) FROM log WHERE after > 0)
+  ), moved AS (
+    UPDATE preamp.logs AS l SET last_seq = log.after + log.count,
+      expires_ms = NULLIF(COALESCE(log.expires_ms, l.expires_ms), 'Infinity')
+    FROM log JOIN locked USING (name) WHERE l.name = log.name AND EXISTS (SELECT 1 FROM ready)
+  ), made AS (
+    INSERT INTO preamp.logs (name, last_seq, expires_ms)
+    SELECT name, count, NULLIF(expires_ms, 'Infinity') FROM log WHERE after = 0 AND EXISTS (SELECT 1 FROM ready)
+  ), added AS (
     INSERT INTO preamp.entries (log, seq, json)
-    SELECT $2, $3::bigint + row.position, row.json
-    FROM unnest($4::text[]) WITH ORDINALITY AS row(json, position) WHERE EXISTS (SELECT 1 FROM moved)
+    SELECT log.name, log.after + entry.position, entry.json
+    FROM unnest($8::text[], $9::bigint[], $10::text[]) AS entry(log, position, json)
+    JOIN log ON log.name = entry.log WHERE EXISTS (SELECT 1 FROM ready)
   )`;
 const RECORDS = `, rows AS (
-    SELECT * FROM unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[],
-      $14::float8[], $15::float8[]) AS row(kind, key, namespace, json, index_json, fields, created_ms, expires_ms)
+    SELECT * FROM unnest($11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[],
+      $17::float8[], $18::float8[]) AS row(kind, key, namespace, json, index_json, fields, created_ms, expires_ms)
   ), dated AS (${PUT(true)}), undated AS (${PUT(false)})`;
-const DONE = " SELECT name FROM moved WHERE $1::float8 IS NULL OR TRUE";
+const DONE = " SELECT 1 FROM ready WHERE $1::float8 IS NULL OR TRUE";
+
+/** Code of Postgres for a row that exists already: here that of a log that should be new. */
+const EXISTS = "23505";
 
 /**
- * Makes a simple commit in one statement; resolves to false when the log does not end where it should, or the
+ * Makes a simple commit in one statement; resolves to false when a log does not end where it should, or the
  * fence is not valid.
  */
 export async function commitSimply(
   query: (text: string, values: Value[]) => Promise<Row[]>,
-  { append: { append, after, entries }, puts, expires_ms }: SimpleCommit,
+  { appends, puts, expiries }: SimpleCommit,
   fence: Fence | undefined,
   now: number | null,
 ): Promise<boolean> {
-  const values = [now, append, after, entries, fence?.lease ?? null, fence?.token ?? null, expires_ms];
+  const entries = appends.flatMap(({ append, entries }) =>
+    entries.map((json, index) => ({ append, json, position: index + 1 }))
+  );
+  const logs = [
+    ...[now, fence?.lease ?? null, fence?.token ?? null],
+    appends.map(({ append }) => append),
+    appends.map(({ after }) => after),
+    appends.map(({ entries }) => entries.length),
+    appends.map(({ append }) => expiries.get(append) ?? null),
+    entries.map(({ append }) => append),
+    entries.map(({ position }) => position),
+    entries.map(({ json }) => json),
+  ];
   const columns = puts.length === 0 ? [] : [
     puts.map(({ kind }) => kind),
     puts.map(({ key }) => key),
@@ -198,6 +224,11 @@ export async function commitSimply(
     puts.map(({ created_ms }) => created_ms),
     puts.map(({ expires_ms }) => expires_ms),
   ];
-  const text = `${COMMIT(after === 0)}${puts.length === 0 ? "" : RECORDS}${DONE}`;
-  return (await query(text, [...values, ...columns])).length > 0;
+  try {
+    return (await query(`${COMMIT}${puts.length === 0 ? "" : RECORDS}${DONE}`, [...logs, ...columns]))
+      .length > 0;
+  } catch (error) {
+    if (readField(readField(error, "cause"), "code") === EXISTS) return false;
+    throw error;
+  }
 }

@@ -135,8 +135,9 @@ class PostgresStore implements Store {
 
   /** Makes the commits of a run, nearly all, in one statement. */
   async #commitSimply(commit: SimpleCommit, fence: Fence | undefined): Promise<void> {
-    const { append, puts, expires_ms } = commit;
-    if (append.after > 0 && puts.length === 0 && expires_ms === null) {
+    const { appends, puts, expiries } = commit;
+    const append = appends[0]!; // a simple commit has one
+    if (append.after > 0 && appends.length === 1 && puts.length === 0 && expiries.size === 0) {
       if (await this.#batches.append.call({ name: append.append, append, fence })) return;
     } else if (await commitSimply((text, values) => this.#query(text, values), commit, fence, this.#time)) {
       return;

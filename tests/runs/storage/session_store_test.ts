@@ -7,7 +7,14 @@ import type { Message } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { calls, hook, nextTurn, tool, until } from "../../support/sessions.ts";
 import { shared } from "../shared_store.ts";
-import { CALLER, service, type ServiceOptions, SlowStore, type TestPlan } from "../../support/runs.ts";
+import {
+  CALLER,
+  service,
+  type ServiceOptions,
+  SlowStore,
+  storedSession,
+  type TestPlan,
+} from "../../support/runs.ts";
 
 /** Resolves to the code that `run` rejects with. */
 async function codeOf(run: () => Promise<unknown>): Promise<string> {
@@ -256,7 +263,7 @@ Deno.test("a session continues with its history, its plan and its modules' state
     "assistant",
     "user",
   ]);
-  assertEquals(memory.get("session", first.session_id)?.value.session_state, { count: 2 });
+  assertEquals((await storedSession(memory, first.session_id)).session_state, { count: 2 });
   assertEquals((await names(second.id)).filter((name) => name.startsWith("session:")), [
     ...["session:resume", "session:state", "session:end", "session:cleanup"],
   ]);

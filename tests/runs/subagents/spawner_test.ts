@@ -6,7 +6,7 @@ import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import type { JsonObject, Message, Module, Tool } from "../../../src/sdk/types.ts";
 import type { MemoryStore } from "../../../src/store/memory.ts";
 import { codeOf } from "../../support/asking_runs.ts";
-import { SlowStore } from "../../support/runs.ts";
+import { SlowStore, storedSession } from "../../support/runs.ts";
 import {
   agentsKit,
   CALLER,
@@ -406,8 +406,8 @@ Deno.test("shared keys of session_state go to sub-agents, and come back where th
     { "shared:both": "child", "shared:parent": 1, "shared:child": 1 },
     { "shared:both": "parent", "shared:parent": 1, "shared:child": 1 },
   ]]);
-  const { value } = kit.memory.get("session", run.session_id)!;
-  assertEquals((value.session_state as JsonObject)["shared:child"], 1);
+  const { session_state } = await storedSession(kit.memory, run.session_id);
+  assertEquals(session_state["shared:child"], 1);
 });
 
 Deno.test("the model_role of an overlay is resolved by a module: the first role that it knows, after preferences", async () => {
