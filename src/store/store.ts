@@ -36,7 +36,8 @@ export type ListedRecord = Omit<VersionedRecord, "value">;
 /** One change of a commit. */
 export type Change =
   /**
-   * Appends to a log whose last entry must be `after`; without entries, only compares. `bytes`: estimated JSON size of the entries, if known.
+   * Appends to a log whose last entry must be `after`; without entries, only compares. `bytes`: estimated
+   * JSON size of the entries, if known.
    */
   | { append: string; after: number; entries: readonly LogEntry[]; bytes?: number }
   /** Puts a record; with `expect`, only over that version (0: it must not exist). */

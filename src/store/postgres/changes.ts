@@ -157,7 +157,7 @@ const PUT = (dated: boolean) =>
   },
     version = CASE WHEN ${EXPIRED} THEN 1 ELSE records.version + 1 END`;
 
-/** Appends to all logs or to none; puts the records only if that succeeds. A log that is new must not exist. */
+/** Appends to all logs or to none, and puts the records only then. A log that is new must not exist. */
 const COMMIT = `WITH log AS (
     SELECT * FROM unnest($4::text[], $5::bigint[], $6::bigint[], $7::float8[])
       AS log(name, after, count, expires_ms)
