@@ -29,10 +29,14 @@ import type { Warning } from "../runs/types.ts";
  * Resolves to findings about the configs of a plan's built-in modules as written; loads those modules.
  * Modules from URLs are checked when their code runs: see {@link checkOpened}.
  */
-export async function checkConfigs(compiled: CompiledPlan, modules: ModuleTable): Promise<Findings> {
+export async function checkConfigs(
+  specs: readonly ModuleSpec[],
+  written: JsonObject,
+  modules: ModuleTable,
+): Promise<Findings> {
   const findings = new Findings();
-  for (const { spec, schema } of await schemasOf(compiled, modules)) {
-    checkWrittenConfig(spec.config, schema, configPath(spec, compiled.written), findings);
+  for (const { spec, schema } of await schemasOf(specs, modules)) {
+    checkWrittenConfig(spec.config, schema, configPath(spec, written), findings);
   }
   return findings;
 }
@@ -49,7 +53,7 @@ export async function checkVariables(
   lookup: LookUp,
 ): Promise<Findings> {
   const findings = new Findings();
-  for (const { spec, schema } of await schemasOf(compiled, modules)) {
+  for (const { spec, schema } of await schemasOf(specsOf(compiled.plan), modules)) {
     const { value } = expandEnv(spec.config, lookup);
     const config = typeConfig(value, spec.config, schema);
     checkExpandedConfig(config, schema, configPath(spec, compiled.written), findings, spec.config);
@@ -77,11 +81,11 @@ export function warnOfSecrets(plan: JsonObject, findings: Findings): void {
 
 /** Loads the built-in modules of a plan and resolves to their schemas. */
 async function schemasOf(
-  { plan }: CompiledPlan,
+  specs: readonly ModuleSpec[],
   modules: ModuleTable,
 ): Promise<{ spec: ModuleSpec; schema: JsonObject }[]> {
   const found = [];
-  for (const spec of specsOf(plan)) {
+  for (const spec of specs) {
     if (!isNamedById(spec, modules)) continue;
     await modules.module(spec.module);
     const schema = schemaOf(spec, modules);

@@ -2,12 +2,13 @@
  * Finds the text of the plan that a request names, and compiles it; adds the places in that text to errors
  * about the plan. Authorises nothing.
  */
+import { checkConfigs } from "./plan_configs.ts";
 import { planFolders } from "./plan_folders.ts";
 import { mayBeBundle } from "../bundle/kinds.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { DEMO_PLAN, type NamedPlans, type PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
-import { type CompiledPlan, compilePlan, createPlanCache } from "../plan/compile.ts";
+import { type CompiledPlan, compilePlan, createPlanCache, readPlan } from "../plan/compile.ts";
 import { modelRefused, readModelChoice, withModel, workspaceRefused } from "../plan/model_choice.ts";
 import { inMode, modeRefused } from "../plan/modes.ts";
 import type { PlanFolders } from "../plan/env.ts";
@@ -17,7 +18,7 @@ import { type Caller, mayOperate, type RunRequest } from "../runs/types.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { PlanCheck } from "./types.ts";
-import { documentError, toDetail, type WarningDetail } from "../plan/check/findings.ts";
+import { documentError, toDetail, toWarning, type WarningDetail } from "../plan/check/findings.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Findings } from "../sdk/findings.ts";
 
@@ -202,17 +203,31 @@ export class PlanFinder {
    *
    * @param folders Default: those of the plan.
    */
-  async compile(
-    found: ResolvedPlan,
-    folders: PlanFolders = planFolders(
-      found.origin,
-      found.base_url,
-      found.workspace ?? this.#options.workspace,
-    ),
-  ): Promise<CompiledPlan> {
-    const { input, origin, limits, base_url, name } = found;
+  async compile(found: ResolvedPlan, folders?: PlanFolders): Promise<CompiledPlan> {
+    const { input } = found;
     const warnings = typeof input === "string" ? undefined : this.#warnings.get(input);
-    const compiled = await compilePlan(input, {
+    const compiled = await compilePlan(input, this.#compileOptions(found, folders));
+    return warnings === undefined ? compiled : { ...compiled, warnings: [...warnings, ...compiled.warnings] };
+  }
+
+  /**
+   * Resolves to all findings about an invalid plan: about its form, and about the configs of those modules
+   * whose entries are valid. @throws {PreampError} as {@link compile}, for a text that cannot be read.
+   */
+  async problems(found: ResolvedPlan): Promise<Pick<PlanCheck, "errors" | "warnings">> {
+    const { findings, specs, written, locate } = await readPlan(found.input, this.#compileOptions(found));
+    const of_configs = await checkConfigs(specs, written, this.#options.modules);
+    return {
+      errors: [...findings.errors, ...of_configs.errors].map((finding) => toDetail(finding, locate)),
+      warnings: [...findings.warnings, ...of_configs.warnings].map((finding) => toWarning(finding, locate)),
+    };
+  }
+
+  #compileOptions(
+    { origin, limits, base_url, name, workspace }: ResolvedPlan,
+    folders = planFolders(origin, base_url, workspace ?? this.#options.workspace),
+  ): Parameters<typeof compilePlan>[1] {
+    return {
       origin,
       limits,
       cache: this.#cache,
@@ -222,8 +237,7 @@ export class PlanFinder {
       ...(base_url === undefined ? {} : { base_url }),
       ...(name === undefined ? {} : { name }),
       ...(origin === "operator" ? { readText: readFileText } : {}),
-    });
-    return warnings === undefined ? compiled : { ...compiled, warnings: [...warnings, ...compiled.warnings] };
+    };
   }
 }
 

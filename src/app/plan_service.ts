@@ -352,7 +352,10 @@ export class Plans {
     } catch (error) {
       // no such plan; one of the request may be an invalid bundle, and with a model the plan may be invalid
       if (!found && input.model === undefined && "plan_ref" in input) throw error;
-      return { ok: false, errors: detailsOf(error), ...codeOf(error), warnings: [] };
+      const refused: PlanCheck = { ok: false, errors: detailsOf(error), ...codeOf(error), warnings: [] };
+      if (!found || errorCode(error) !== "plan_invalid") return refused;
+      const problems = await this.#finder.problems(found).catch(() => null); // the text cannot be read
+      return problems?.errors.length ? { ...refused, ...problems } : refused;
     }
     const { compiled, specs, findings } = template;
     const warnings = [

@@ -58,12 +58,12 @@ export async function createTemplate(
   modules: ModuleTable,
   { origin, base_url }: Pick<ResolvedPlan, "origin" | "base_url">,
 ): Promise<PlanTemplate> {
-  const findings = await checkConfigs(compiled, modules);
+  const specs = specsOf(compiled.plan);
+  const findings = await checkConfigs(specs, compiled.written, modules);
   if (origin === "operator") warnOfSecrets(compiled.written, findings); // a caller has no variables
   const warnings = [...compiled.warnings, ...findings.warnings.map((finding) => toWarningDetail(finding))];
   const wide_rules = await warnOfWideRules(compiled.written);
   const folder = planFolder(origin, base_url);
-  const specs = specsOf(compiled.plan);
   return {
     compiled,
     specs,

@@ -7,7 +7,7 @@ import { deepFreeze, isObject, type JsonObject, type JsonValue, MAX_DEPTH, toFro
 import type { MountPlan } from "../sdk/plan.ts";
 import { RecentMap } from "../sdk/recent_map.ts";
 import { describe, formatPath } from "../sdk/value_path.ts";
-import { checkPlan, type FileReference, systemFileUrl } from "./check/check.ts";
+import { type Checked, checkPlan, type FileReference, systemFileUrl } from "./check/check.ts";
 import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./check/findings.ts";
 import { type PlanEnvReference, type PlanFolders, textFor, withFolders } from "./env.ts";
 import {
@@ -90,22 +90,45 @@ export async function compilePlan(
   input: JsonObject | string,
   options: CompileOptions,
 ): Promise<CompiledPlan> {
-  const { name, cache, limits = DOCUMENT_LIMITS } = options;
-  const label = name === undefined ? "the plan" : `the plan "${name}"`;
+  const { cache, limits = DOCUMENT_LIMITS } = options;
+  const label = labelOf(options);
   const text = typeof input === "string" ? input : textOfData(input, label, limits);
   const key = cache && cacheKey(typeof input, text, options);
   const known = key === undefined ? undefined : cache?.get(key);
   return known ?? await compileText(text, typeof input === "string", label, key, options);
 }
 
-async function compileText(
+function labelOf({ name }: CompileOptions): string {
+  return name === undefined ? "the plan" : `the plan "${name}"`;
+}
+
+/** A plan with what is said about its form. */
+interface CheckedPlan extends Checked {
+  /** As in {@link CompiledPlan}. */
+  readonly written: JsonObject;
+  /** Returns the place of a path; absent for data. */
+  readonly locate: Locate | undefined;
+}
+
+/**
+ * Reads a plan and checks its form, also of one that is not accepted.
+ *
+ * @throws {PreampError} `plan_invalid` for a text that cannot be read; `plan_limit_exceeded`.
+ */
+export async function readPlan(input: JsonObject | string, options: CompileOptions): Promise<CheckedPlan> {
+  const label = labelOf(options);
+  const { limits = DOCUMENT_LIMITS } = options;
+  const text = typeof input === "string" ? input : textOfData(input, label, limits);
+  return await readForm(text, typeof input === "string", label, options);
+}
+
+async function readForm(
   text: string,
   is_document: boolean,
   label: string,
-  key: string | undefined,
   options: CompileOptions,
-): Promise<CompiledPlan> {
-  const { origin, base_url, folders = {}, readText, cache, limits = DOCUMENT_LIMITS } = options;
+): Promise<CheckedPlan> {
+  const { origin, base_url, readText, limits = DOCUMENT_LIMITS } = options;
   const { data, locate } = is_document
     ? await (await import("./parse/parse.ts")).parseDocument(text, {
       label,
@@ -118,10 +141,23 @@ async function compileText(
   const chosen = chooseModel(data, label, options, locate);
   const written = limits.max_depth <= MAX_DEPTH ? toFrozen(chosen) as JsonObject : deepFreeze(chosen);
   const reads_files = origin === "operator" && readText !== undefined && base_url !== undefined;
-  const { plan, findings, env, names_folders, files } = checkPlan(written, {
-    ...options,
-    files: reads_files,
-  });
+  return { ...checkPlan(written, { ...options, files: reads_files }), written, locate };
+}
+
+async function compileText(
+  text: string,
+  is_document: boolean,
+  label: string,
+  key: string | undefined,
+  options: CompileOptions,
+): Promise<CompiledPlan> {
+  const { base_url, folders = {}, cache } = options;
+  const { plan, findings, env, names_folders, files, written, locate } = await readForm(
+    text,
+    is_document,
+    label,
+    options,
+  );
   if (!plan) {
     throw documentError("plan_invalid", label, findings.errors.map((finding) => toDetail(finding, locate)));
   }

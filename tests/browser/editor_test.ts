@@ -177,11 +177,13 @@ browserTest("all findings of a plan are marked at their lines and lead there", a
       "tools:",
       "  - module: tool-todo",
       "    isolation: nowhere",
+      "  - { module: tool-calculator, colour: green }",
+      "  - { module: tool-bash, config: { timeout_s: soon } }",
     ];
     await tabTo(editor);
     await editor.fill(lines.join("\n"));
     const list = pane.getByRole("list", { name: "Findings" });
-    for (const place of ["line 1", "line 3", "line 4", "line 8"]) {
+    for (const place of ["line 1", "line 3", "line 4", "line 8", "line 9", "line 10"]) {
       await step(place, () => list.getByText(place, { exact: true }).first().waitFor());
     }
     const marks = await page.locator(".lines > :is(.error, .warning)").evaluateAll((elements) =>
@@ -190,7 +192,7 @@ browserTest("all findings of a plan are marked at their lines and lead there", a
         return `${className} ${textContent.slice(0, 1)}`;
       })
     );
-    const wanted = ["error ✗", "error ✗", "error ✗", "error ✗"];
+    const wanted = ["error ✗", "error ✗", "error ✗", "error ✗", "warning !", "error ✗"];
     if (String(marks) !== String(wanted)) throw new Error(String(marks));
     await look("plan-findings", "plan");
     await step("a finding leads to its line", async () => {

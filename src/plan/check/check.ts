@@ -4,7 +4,7 @@
  */
 import { checkKeys, didYouMean, Findings } from "../../sdk/findings.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import type { MountPlan } from "../../sdk/plan.ts";
+import type { ModuleSpec, MountPlan } from "../../sdk/plan.ts";
 import { describe, formatPath, type Path } from "../../sdk/value_path.ts";
 import { SELF } from "../child_plan.ts";
 import { findPlanEnv, isFolderVariable, type PlanEnvReference, type PlanFolders } from "../env.ts";
@@ -35,6 +35,8 @@ export interface CheckOptions extends SourceOptions {
 /** Result of `checkPlan`. `plan` is absent if there are errors. */
 export interface Checked {
   plan?: MountPlan;
+  /** The modules whose entries have no errors, those of agents left out; also without a plan. */
+  specs: readonly ModuleSpec[];
   findings: Findings;
   env: PlanEnvReference[];
   /** Whether the plan names its folders. */
@@ -55,7 +57,7 @@ const OVERLAY_KEYS: ReadonlySet<string> = new Set(Object.keys(OVERLAY_PROPERTIES
 /** Checks a plan's data. Does not copy the value; the result shares parts of it. */
 export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
   const findings = new Findings();
-  const checked: Checked = { findings, env: [], names_folders: false, files: [] };
+  const checked: Checked = { findings, specs: [], env: [], names_folders: false, files: [] };
   if (!isObject(value)) {
     const message = `Cannot read the plan: must be an object: received ${describe(value)}`;
     findings.error([], "root_type", message, "start with session:");
@@ -81,7 +83,8 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
     options.origin === "caller" ? checked.env.filter(({ text }) => text) : checked.env,
     findings,
   );
-  const { orchestrator, context } = parts.session;
+  const { session: { orchestrator, context }, providers: models, tools, hooks } = parts;
+  checked.specs = [orchestrator, context, models, tools, hooks].flatMap((specs) => specs ?? []);
   if (findings.errors.length === 0 && orchestrator && context) {
     checked.plan = {
       ...parts,

@@ -135,3 +135,25 @@ Deno.test("GET /v1/plan/schema has the modules of the server, without what the h
   assertEquals(ids.anyOf.some((id: { const?: string }) => id.const === "tool-mcp"), true);
   assertEquals(JSON.stringify(entry.allOf).includes("supplied_by"), false);
 });
+
+Deno.test("POST /v1/plans/check has all findings at once: of the form, of configs, and warnings", async () => {
+  const { send } = testApp();
+  const body = `session: { orchestrator: loop-streaming, contxt: context-simple }
+providers:
+  - { module: provider-mock, config: { chunk_chars: none } }
+tools:
+  - { module: tool-todo, colour: green }
+`;
+  const answer = await send("POST /v1/plans/check", {
+    body,
+    headers: { "content-type": "application/yaml" },
+  });
+  const { ok, errors, warnings } = await bodyOf(answer, "PlanCheck");
+  const places = (found: { path: string; line?: number }[]) =>
+    found.map(({ path, line }) => `${line} ${path}`);
+  assertEquals([ok, places(errors), places(warnings)], [
+    false,
+    ["1 session.contxt", "1 session", "3 providers[0].config.chunk_chars"],
+    ["5 tools[0].colour"],
+  ]);
+});
