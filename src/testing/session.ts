@@ -122,6 +122,9 @@ export const KERNEL_LIMITS: KernelLimits = {
   max_session_state_bytes: 65_536,
 };
 
+/** Replaces the loop of an open session. */
+export let replaceLoop: (session: TestSession, change: (loop: Orchestrator) => Orchestrator) => void;
+
 /**
  * Runs turns as a server does: a denied prompt, request or call does not happen, a reached limit ends the
  * turn, and each event is in the log once.
@@ -214,10 +217,11 @@ export class TestSession {
     return this.#host.warnings.map(({ message }) => message);
   }
 
-  /** Replaces the loop of an open session, for the suite of loops. */
-  replaceLoop(change: (loop: Orchestrator) => Orchestrator): void {
-    const { mounts } = this.#session;
-    mounts.orchestrator &&= change(mounts.orchestrator);
+  static {
+    replaceLoop = (session, change) => {
+      const { mounts } = session.#session;
+      mounts.orchestrator &&= change(mounts.orchestrator);
+    };
   }
 }
 

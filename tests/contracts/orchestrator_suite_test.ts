@@ -76,13 +76,50 @@ function bound(target: object, value: unknown): unknown {
 Deno.test("testOrchestrator() passes a good loop", async () => {
   const { failed, ran } = await check(good);
   assertEquals(failed, []);
-  assert(ran >= 19);
+  assert(ran >= 30);
 });
 
 Deno.test("testOrchestrator() fails everything when nothing is mounted", async () => {
   const { failed, ran } = await check(() => ({ mount: () => null }));
   assertEquals(failed.length, ran);
 });
+
+/** A correct loop that does not receive the coordinator. */
+const uncoordinated = around((execute) => (prompt, context, providers, tools, hooks) =>
+  execute(prompt, context, providers, tools, hooks)
+);
+
+/** Returns a correct loop with other tools. */
+function withTools(change: (tool: Tool) => Tool): () => Orchestrator {
+  return around((execute) => (prompt, context, providers, tools, ...rest) => {
+    const changed = Object.entries(tools).map(([name, tool]) => [name, change(tool)]);
+    return execute(prompt, context, providers, Object.fromEntries(changed), ...rest);
+  });
+}
+
+function plain({ name, description, input_schema }: Tool): Tool {
+  return { name, description, ...(input_schema ? { input_schema } : {}), execute: () => null };
+}
+
+/** A loop that tries again after every refusal. */
+function stubborn(): Orchestrator {
+  return {
+    async execute(prompt, context, { mock }, tools) {
+      await context.addMessage({ role: "user", content: prompt });
+      for (let attempt = 0; attempt < 100; attempt++) {
+        try {
+          const { content, tool_calls } = await mock!.complete({ messages: await context.getMessages() });
+          await context.addMessage({ role: "assistant", content });
+          if (!tool_calls) return String(content[0]?.text);
+          for (const { name, arguments: input } of tool_calls) await tools[name]!.execute(input);
+        } catch {
+          // again
+        }
+      }
+      return "I have tried everything.";
+    },
+  };
+}
 
 const broken: [string, string, () => Orchestrator][] = [
   [
@@ -119,15 +156,10 @@ const broken: [string, string, () => Orchestrator][] = [
     }),
   ],
   [
-    "an event that is missing",
+    "an end before the answer",
     "execute() emits the events of its turn in order",
-    emitting((hooks) => (event, data) => hooks.emit(event === "execution:start" ? "x:y" : event, data)),
-  ],
-  [
-    "two completions",
-    "execute() completes a good turn with success",
     emitting((hooks) => async (event, data) => {
-      if (event === "orchestrator:complete") await hooks.emit(event, data);
+      if (event === "provider:request") await hooks.emit("orchestrator:complete", { status: "success" });
       return hooks.emit(event, data);
     }),
   ],
@@ -207,28 +239,64 @@ const broken: [string, string, () => Orchestrator][] = [
     }),
   ],
   [
+    "a tool's failure that the model does not see",
+    "execute() answers a call whose tool fails",
+    storing((context) => (message) =>
+      context.addMessage(message.role === "tool" ? { ...message, content: "done" } : message)
+    ),
+  ],
+  [
+    "an unfit input that is not answered",
+    "execute() answers a call whose input does not fit the tool's schema",
+    storing((context) => (message) =>
+      message.role === "tool" ? Promise.resolve() : context.addMessage(message)
+    ),
+  ],
+  [
+    "calls that run twice",
+    "execute() runs a call with the input that tool:pre changed",
+    withTools((tool) => ({
+      ...plain(tool),
+      execute: async (input) => (await tool.execute(input), tool.execute(input)),
+    })),
+  ],
+  [
+    "a result that is stored as the tool returned it",
+    "execute() stores a result as tool:post changed it",
+    emitting((hooks) => async (event, data) => {
+      const emission = await hooks.emit(event, data);
+      return event === "tool:post" ? { ...emission, modified: false, data: data ?? {} } : emission;
+    }),
+  ],
+  ["approvals that are not asked for", "execute() runs a call when a person allows it", uncoordinated],
+  ["answers of people that are not read", "execute() does not run a call that a person denies", stubborn],
+  [
+    "a prompt that a person denied and that is stored",
+    "execute() calls no provider when a person denies the prompt",
+    stubborn,
+  ],
+  [
+    "requests after a denied one",
+    "execute() ends when a later provider:request is denied",
+    stubborn,
+  ],
+  ["model calls after max_iterations", "execute() ends when max_iterations is reached", stubborn],
+  ["model calls after max_total_tokens", "execute() ends when max_total_tokens is reached", stubborn],
+  ["model calls after a cancelled one", "execute() ends when a model call is cancelled", stubborn],
+  [
+    "a model call after max_tool_calls",
+    "execute() ends when max_tool_calls is reached",
+    withTools((tool) => ({
+      ...plain(tool),
+      execute: (input, call) => Promise.resolve(tool.execute(input, call)).catch(() => "Try again."),
+    })),
+  ],
+  [
     "a failure that is swallowed",
     "execute() ends with error when the provider fails",
     around((execute) => (...args) => execute(...args).catch(() => "Sorry.")),
   ],
-  [
-    "no bound",
-    "execute() ends when the model calls tools endlessly",
-    () => {
-      const loop = createLoop({
-        orchestrator: "endless",
-        max_iterations: 1000,
-        max_parallel_tools: 1,
-        steering: false,
-        request: {},
-      });
-      // without a coordinator it does not know the run's limit
-      return {
-        execute: (...[prompt, context, providers, tools, hooks]) =>
-          loop.execute(prompt, context, providers, tools, hooks),
-      };
-    },
-  ],
+  ["no bound", "execute() ends when the model calls tools endlessly", stubborn],
   [
     "empty answers without a bound",
     "execute() ends when the model keeps answering nothing",
@@ -242,9 +310,7 @@ const broken: [string, string, () => Orchestrator][] = [
   [
     "an ignored cancellation",
     "execute() stops after the tools when cancelled gracefully",
-    around((execute) => (prompt, context, providers, tools, hooks) =>
-      execute(prompt, context, providers, tools, hooks)
-    ),
+    uncoordinated,
   ],
   [
     "calls left open by a cancellation",

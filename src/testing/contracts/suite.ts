@@ -5,6 +5,7 @@ import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { AssertionError } from "../assertions.ts";
 import { TestCoordinator, type TestCoordinatorOptions } from "../coordinator.ts";
 import { withinTime } from "../clocks.ts";
+import type { ConfiguredModule } from "../session.ts";
 
 /** Registers one case, as `Deno.test` does. */
 export type TestFunction = (name: string, run: () => Promise<void>) => void;
@@ -157,6 +158,17 @@ export async function thrownBy(call: () => unknown): Promise<unknown> {
   } catch (error) {
     return error ?? new Error("threw nothing");
   }
+}
+
+/** Returns a subject as a module of a session, with the config of the suite. */
+export function configured<Part extends object>(
+  subject: Subject<Part>,
+  { config = {} }: SuiteOptions,
+): Part | ConfiguredModule {
+  if (!isModule(subject)) return subject;
+  const { module } = subject;
+  const mount: Module["mount"] = (coordinator, given) => subject.mount(coordinator, given);
+  return { mount, config, ...(module === undefined ? {} : { module }) };
 }
 
 function isModule(subject: object): subject is Module {
