@@ -43,6 +43,7 @@ import {
 import { EventRecorder } from "./hooks.ts";
 import { ApprovalTimeoutError, FakeApproval, MockContextManager, MockTool } from "./mocks.ts";
 import { FakeClock, withinTime } from "./clocks.ts";
+import { KERNEL_LIMITS, RUN_LIMITS } from "./session.ts";
 
 /** Options of a {@link TestCoordinator}; all are optional. */
 export interface TestCoordinatorOptions extends InjectionLimits {
@@ -65,15 +66,6 @@ export interface TestCoordinatorOptions extends InjectionLimits {
   /** Limits that differ from the defaults of a run. They are visible to modules but not enforced. */
   limits?: Partial<ModuleLimits>;
 }
-
-const DEFAULT_LIMITS: ModuleLimits = {
-  max_iterations: 50,
-  max_tool_calls: 200,
-  max_total_tokens: 1_000_000,
-  max_cost_usd: "5",
-  max_duration_s: 600,
-  max_answer_bytes: 16_777_216,
-};
 
 /** A recorded `mount`. */
 export interface MountRecord {
@@ -141,7 +133,7 @@ export class TestCoordinator implements Coordinator {
     this.session_id = options.session_id ?? "test-session";
     this.parent_id = options.parent_id ?? null;
     this.config = options.config ?? { session: { orchestrator: "loop-basic", context: "context-simple" } };
-    this.limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.limits = { ...RUN_LIMITS, max_answer_bytes: KERNEL_LIMITS.max_answer_bytes, ...options.limits };
     this.permissions = { ...noPermissions(), ...options.permissions };
     this.session_state = options.session_state ?? {};
     this.clock = options.clock ?? new FakeClock();

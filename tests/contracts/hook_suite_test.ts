@@ -21,7 +21,7 @@ Deno.test("testHook() passes a good hook, as a module, as a definition, and one 
   const hook = { events: ["tool:pre"], handler: guard };
   for (const create of [() => on("tool:pre", guard, () => {}), () => hook, () => ({ mount: () => hook })]) {
     const { failed, ran } = await check(create, { expectations });
-    assertEquals([failed, ran], [[], 10]);
+    assertEquals([failed, ran], [[], 11]);
   }
 });
 

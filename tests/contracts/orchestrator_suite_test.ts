@@ -89,18 +89,6 @@ const uncoordinated = around((execute) => (prompt, context, providers, tools, ho
   execute(prompt, context, providers, tools, hooks)
 );
 
-/** Returns a correct loop with other tools. */
-function withTools(change: (tool: Tool) => Tool): () => Orchestrator {
-  return around((execute) => (prompt, context, providers, tools, ...rest) => {
-    const changed = Object.entries(tools).map(([name, tool]) => [name, change(tool)]);
-    return execute(prompt, context, providers, Object.fromEntries(changed), ...rest);
-  });
-}
-
-function plain({ name, description, input_schema }: Tool): Tool {
-  return { name, description, ...(input_schema ? { input_schema } : {}), execute: () => null };
-}
-
 /** A loop that tries again after every refusal. */
 function stubborn(): Orchestrator {
   return {
@@ -255,17 +243,16 @@ const broken: [string, string, () => Orchestrator][] = [
   [
     "calls that run twice",
     "execute() runs a call with the input that tool:pre changed",
-    withTools((tool) => ({
-      ...plain(tool),
-      execute: async (input) => (await tool.execute(input), tool.execute(input)),
-    })),
+    calling((coordinator) => async (call, facts) => {
+      await coordinator.callTool(call, facts);
+      return await coordinator.callTool({ ...call, id: `${call.id}_again` }, facts);
+    }),
   ],
   [
     "a result that is stored as the tool returned it",
     "execute() stores a result as tool:post changed it",
-    emitting((hooks) => async (event, data) => {
-      const emission = await hooks.emit(event, data);
-      return event === "tool:post" ? { ...emission, modified: false, data: data ?? {} } : emission;
+    calling((coordinator) => async (call, facts) => {
+      return { ...await coordinator.callTool(call, facts), content: "one" };
     }),
   ],
   ["approvals that are not asked for", "execute() runs a call when a person allows it", uncoordinated],
@@ -286,10 +273,11 @@ const broken: [string, string, () => Orchestrator][] = [
   [
     "a model call after max_tool_calls",
     "execute() ends when max_tool_calls is reached",
-    withTools((tool) => ({
-      ...plain(tool),
-      execute: (input, call) => Promise.resolve(tool.execute(input, call)).catch(() => "Try again."),
-    })),
+    calling((coordinator) => (call, facts) =>
+      coordinator.callTool(call, facts).catch(() => {
+        return { role: "tool", tool_call_id: call.id, name: call.name, content: "Try again." };
+      })
+    ),
   ],
   [
     "a failure that is swallowed",

@@ -25,7 +25,7 @@ const whole = () =>
 Deno.test("testProvider() passes a good provider", async () => {
   const { failed, ran } = await check(whole, { tool_request: asking, failing_request: failing });
   assertEquals(failed, []);
-  assertEquals(ran, 12);
+  assertEquals(ran, 13);
 });
 
 Deno.test("testProvider() passes Amplifier's mock provider, in snake_case", async () => {

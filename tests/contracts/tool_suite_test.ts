@@ -40,7 +40,7 @@ Deno.test("testTool() calls a tool with inputs that fit its schema, and says whe
   const reported: string[] = [];
   const not_tried = (title: string, reason: string) => void reported.push(`${title}: ${reason}`);
   assertEquals((await check(() => strict(schema({ not: {} })), { not_tried })).failed, []);
-  assertEquals(reported.length, 4);
+  assertEquals(reported.length, 5);
   assertEquals(
     reported[0]?.startsWith("execute() answers an input that fits its schema: no input was made"),
     true,

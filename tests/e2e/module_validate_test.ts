@@ -313,7 +313,7 @@ Deno.test("module bundle writes one file that is the same module, and names no f
     assertEquals(map.sources.sort(), ["mod.ts", "run.ts", "sdk:preamp"]);
     assert(!JSON.stringify(map).includes(cwd));
     const { report, stderr } = await validate(["-t", "tool", "out.js"], cwd);
-    assertEquals([report.checks[0].name, report.suite.length], ["module_importable", 10], stderr);
+    assertEquals([report.checks[0].name, report.suite.length], ["module_importable", 11], stderr);
     assertEquals(errorsOf(report), []);
     const again = await runCommand(["module", "bundle", "-o", "mod.ts", "mod.ts"], { cwd });
     assertMatch(again.stderr, /it is a file of the module; choose another name/);

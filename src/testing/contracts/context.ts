@@ -6,13 +6,18 @@ import { type Message, textOf } from "../../sdk/messages.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { assertToolPairs } from "../assertions.ts";
 import type { TestCoordinator } from "../coordinator.ts";
+import { MockProvider } from "../mock_provider.ts";
+import type { TestSession } from "../session.ts";
 import {
   camelCased,
   type Cases,
   type CreateSubject,
   expect,
+  inSession,
   isCodeError,
   registerCases,
+  required,
+  sessionOptions,
   type SuiteOptions,
   thrownBy,
   withSubject,
@@ -53,6 +58,14 @@ export function testContext(
         return check({ context: camelCased(context, METHODS) as ContextManager, coordinator });
       }),
   );
+  registerCases<Session>(name, options, CASES_IN_SESSIONS, async (check) => {
+    const provider = new MockProvider(["First answer.", "Second answer."]);
+    const context = required(await create(), options);
+    await inSession(
+      { ...sessionOptions(options), context, providers: [provider] },
+      (session) => check({ session, provider }),
+    );
+  });
 }
 
 const CASES: Cases<MountedContext> = {
@@ -132,6 +145,25 @@ const CASES: Cases<MountedContext> = {
     for (const name of ["compact", "_compact_internal"].filter(has)) {
       const error = await thrownBy(() => (old[name] as () => unknown)());
       expect(!isCodeError(error), `${name} crashed: ${errorMessage(error)}`);
+    }
+  },
+};
+
+/** A session with the context manager of a case. */
+interface Session {
+  readonly session: TestSession;
+  readonly provider: MockProvider;
+}
+
+const CASES_IN_SESSIONS: Cases<Session> = {
+  async "a session keeps its history in it"({ session, provider }) {
+    for (const prompt of ["First question", "Second question"]) {
+      const { status, error } = await session.run(prompt);
+      expect(status === "completed", `the turn must be completed: received ${error?.message ?? status}`);
+    }
+    const seen = provider.requests.at(-1)?.messages.map(({ content }) => textOf(content)) ?? [];
+    for (const text of ["First question", "First answer.", "Second question"]) {
+      expect(seen.includes(text), `the second request must contain "${text}"`);
     }
   },
 };

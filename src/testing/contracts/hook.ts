@@ -4,12 +4,16 @@ import { type Action, parseHookResult } from "../../sdk/hook_result.ts";
 import type { HookHandler, HookOptions } from "../../sdk/hooks.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { EventRecorder } from "../hooks.ts";
+import type { TestSessionOptions } from "../session.ts";
 import {
   type Cases,
   type CreateSubject,
   expect,
+  inSession,
   type Mounted,
   registerCases,
+  required,
+  sessionOptions,
   type SuiteOptions,
   withSubject,
 } from "./suite.ts";
@@ -80,6 +84,15 @@ export function testHook(
     return withSubject(create, "hooks", on_recorder, (mounted) => check({ recorder, mounted }));
   };
   registerCases(name, options, CASES, run);
+  const mounted = "mount() registers its handlers in a session";
+  registerCases<TestSessionOptions>(
+    name,
+    options,
+    { [mounted]: (session) => inSession(session) },
+    async (check) => {
+      await check({ ...sessionOptions(options), hooks: [required(await create(), options)] });
+    },
+  );
   for (const expectation of options.expectations ?? []) {
     const title = `${expectation.event} results in ${expectation.action}`;
     registerCases(name, options, { [title]: ({ recorder }) => checkAction(recorder, expectation) }, run);

@@ -10,11 +10,12 @@ import { MockProvider, type ScriptStep } from "../mock_provider.ts";
 import { replaceLoop, TestSession, type TestSessionOptions, type TurnOutcome } from "../session.ts";
 import {
   type Cases,
-  configured,
   type CreateSubject,
   expect,
   isCodeError,
   registerCases,
+  required,
+  sessionOptions,
   type SuiteOptions,
 } from "./suite.ts";
 
@@ -400,17 +401,15 @@ async function openSession(
 ): Promise<Opened> {
   const script = inputs.script ?? ["Yes."];
   const provider = new MockProvider({ responses: script });
-  const { permissions, clock, config, approval, limits } = options.coordinator ?? {};
+  const shared = sessionOptions(options);
   const session = new TestSession({
-    ...(permissions === undefined ? {} : { permissions }),
-    ...(clock === undefined ? {} : { clock }),
-    ...(config === undefined ? {} : { config }),
-    orchestrator: configured(await create(), options),
+    ...shared,
+    orchestrator: required(await create(), options),
     providers: [provider],
     tools: inputs.tools ?? [],
     hooks: Object.entries(handlers).map(([event, handler]) => ({ events: [event], handler })),
-    limits: { ...limits, ...inputs.limits },
-    approval: answers ? new FakeApproval(answers) : approval ?? null,
+    limits: { ...shared.limits, ...inputs.limits },
+    ...(answers ? { approval: new FakeApproval(answers) } : {}),
   });
   await session.open();
   const deeds: Deeds = { stored: [], emitted: [], called: [], refused: 0 };

@@ -10,12 +10,16 @@ import {
 } from "../../sdk/messages.ts";
 import type { Provider } from "../../sdk/providers.ts";
 import type { ToolCall } from "../../sdk/tools.ts";
+import type { TestSessionOptions } from "../session.ts";
 import {
   camelCased,
   type Cases,
   type CreateSubject,
   expect,
+  inSession,
   registerCases,
+  required,
+  sessionOptions,
   type SuiteOptions,
   thrownBy,
   withSubject,
@@ -68,7 +72,17 @@ export function testProvider(
         return check({ ...options, provider: camel_cased, request });
       }),
   );
+  registerCases<TestSessionOptions>(
+    name,
+    options,
+    { [MOUNTED]: (session) => inSession(session) },
+    async (check) => {
+      await check({ ...sessionOptions(options), providers: [required(await create(), options)] });
+    },
+  );
 }
+
+const MOUNTED = "mount() mounts a provider in a session";
 
 const CASES: Cases<MountedProvider> = {
   "mount() mounts a provider"() {},

@@ -1,11 +1,11 @@
 /** Registers the cases of contract suites, and mounts and unmounts the subject of a case. */
-import type { Cleanup, Module } from "../../sdk/contracts.ts";
+import type { Cleanup, Module, MountReturn } from "../../sdk/contracts.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { AssertionError } from "../assertions.ts";
 import { TestCoordinator, type TestCoordinatorOptions } from "../coordinator.ts";
 import { withinTime } from "../clocks.ts";
-import type { ConfiguredModule } from "../session.ts";
+import { type ConfiguredModule, TestSession, type TestSessionOptions } from "../session.ts";
 
 /** Registers one case, as `Deno.test` does. */
 export type TestFunction = (name: string, run: () => Promise<void>) => void;
@@ -160,15 +160,32 @@ export async function thrownBy(call: () => unknown): Promise<unknown> {
   }
 }
 
-/** Returns a subject as a module of a session, with the config of the suite. */
-export function configured<Part extends object>(
-  subject: Subject<Part>,
-  { config = {} }: SuiteOptions,
-): Part | ConfiguredModule {
-  if (!isModule(subject)) return subject;
+/** Returns a subject as a module that a session requires, with the config of the suite. */
+export function required(subject: Subject<object>, { config = {} }: SuiteOptions): ConfiguredModule {
+  if (!isModule(subject)) return { mount: () => subject as MountReturn, required: true };
   const { module } = subject;
   const mount: Module["mount"] = (coordinator, given) => subject.mount(coordinator, given);
-  return { mount, config, ...(module === undefined ? {} : { module }) };
+  return { mount, config, required: true, ...(module === undefined ? {} : { module }) };
+}
+
+/** Returns the options of a session that are those of the suite's coordinator. */
+export function sessionOptions({ coordinator = {} }: SuiteOptions): TestSessionOptions {
+  const { hooks: _own, ...shared } = coordinator;
+  return shared;
+}
+
+/** Checks an open session, and ends it. @throws {PreampError} when it does not mount a required module. */
+export async function inSession(
+  options: TestSessionOptions,
+  check: (session: TestSession) => Promise<void> | void = () => {},
+): Promise<void> {
+  const session = new TestSession(options);
+  try {
+    await session.open();
+    await check(session);
+  } finally {
+    await session.close();
+  }
 }
 
 function isModule(subject: object): subject is Module {

@@ -1,5 +1,6 @@
 /** The tool contract as a test suite. */
 import { deepFreeze, isObject, jsonEqual, type JsonObject, toPlain } from "../../sdk/json.ts";
+import { textOf } from "../../sdk/messages.ts";
 import { inputSchemaOf, methodOf } from "../../sdk/snake_case_aliases.ts";
 import {
   type Tool,
@@ -13,11 +14,14 @@ import {
   type Cases,
   type CreateSubject,
   expect,
+  inSession,
   isCodeError,
   type Mounted,
   mountSubject,
   NotTriedError,
   registerCases,
+  required,
+  sessionOptions,
   type SuiteOptions,
   withSubject,
 } from "./suite.ts";
@@ -41,6 +45,8 @@ interface MountedTool {
    * @throws {NotTriedError} without either.
    */
   inputOf(options?: ExampleInputOptions): Promise<JsonObject>;
+  /** Checks that a model can call the tool, in a session with another instance of it. */
+  callInSession(input: JsonObject): Promise<void>;
 }
 
 /**
@@ -60,7 +66,8 @@ export function testTool(name: string, create: CreateSubject<Tool>, options: Too
         if ("input" in example) return example.input;
         throw new NotTriedError(`no input was made from input_schema: ${example.problem}`);
       };
-      return check({ tool, inputOf });
+      const callInSession = (input: JsonObject) => checkCalled(create, options, tool.name, input);
+      return check({ tool, inputOf, callInSession });
     });
   const cases = input ? { ...CASES, "execute() succeeds with a good input": checkSuccess } : CASES;
   registerCases(name, options, cases, run);
@@ -98,7 +105,28 @@ const CASES: Cases<MountedTool> = {
   async "execute() settles when its call was cancelled before it began"({ tool, inputOf }) {
     await tryCall(tool, await inputOf(), contextOf(AbortSignal.abort(new Error("cancelled"))));
   },
+  async "a model can call it in a session"({ inputOf, callInSession }) {
+    await callInSession(await inputOf());
+  },
 };
+
+/** Checks that a call passes all checks of a session. A limit ends the turn before the tool runs. */
+async function checkCalled(
+  create: CreateSubject<Tool>,
+  options: ToolSuiteOptions,
+  name: string,
+  input: JsonObject,
+): Promise<void> {
+  const tools = [required(await create(), options)];
+  const providers = [[{ tool_calls: [{ name, arguments: input }] }, "Done."]];
+  const limits = { max_tool_calls: 0 };
+  await inSession({ ...sessionOptions(options), tools, providers, limits }, async (session) => {
+    const { stop_reason, error } = await session.run();
+    const result = session.messages.findLast(({ role }) => role === "tool");
+    const problem = error?.message ?? textOf(result?.content);
+    expect(stop_reason === "limit:max_tool_calls", `a model cannot call the tool: ${problem}`);
+  });
+}
 
 async function checkSuccess({ tool, inputOf }: MountedTool): Promise<void> {
   const result = readResult(await tool.execute(deepFreeze(await inputOf()), contextOf()));
