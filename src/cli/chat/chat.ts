@@ -203,7 +203,7 @@ export class Chat implements Conversation {
     return questionsOf({
       io,
       input,
-      output: { write: (text) => view.question(text) },
+      output: { write: (text) => view.question(text), columns: () => view.columns() },
       style: view.style,
       hold: () => view.hold(),
       leave: () => this.#interrupt(),

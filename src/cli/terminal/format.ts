@@ -78,9 +78,8 @@ export function tableText(
 
 /** Writes a message behind its label; at a terminal with its words wrapped. */
 export function writeLabelled(output: Output, label: "note" | "warning", text: string): void {
-  const line = `${label}: ${text}`;
-  const wrapped = output.terminal ? wrapText(line, output.columns()).join("\n") : line;
-  output.write(`${styleOf(output).yellow(`${label}:`)}${wrapped.slice(label.length + 1)}\n`);
+  const line = `${styleOf(output).yellow(`${label}:`)} ${text}`;
+  output.write(`${output.terminal ? wrapText(line, output.columns()).join("\n") : line}\n`);
 }
 
 /** Characters of width 2: wide ones by Unicode's East Asian Width (UAX 11), and emoji. */
@@ -107,15 +106,19 @@ function widthOf(point: string): number {
   return ZERO.test(point) ? 0 : WIDE.test(point) ? 2 : 1;
 }
 
+/** What {@link styleOf} adds. */
+// deno-lint-ignore no-control-regex -- the codes of the colours
+const COLOURS = /\x1b\[\d+m/g;
+
 function displayWidth(text: string): number {
   let width = 0;
-  for (const point of text) width += widthOf(point);
+  for (const point of text.replace(COLOURS, "")) width += widthOf(point);
   return width;
 }
 
 /**
  * Returns text as lines of a maximum width in columns, broken at spaces. Longer words are not broken, for
- * copying.
+ * copying. The text may have colours.
  */
 export function wrapText(text: string, columns: number): string[] {
   const lines: string[] = [];

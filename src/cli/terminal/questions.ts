@@ -1,7 +1,7 @@
 /** Asks a person about the calls that need an approval. */
 import type { Approval, CreateOptions } from "../../runs/types.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-import type { Style } from "./format.ts";
+import { type Style, wrapText } from "./format.ts";
 import type { Io, Output } from "./io.ts";
 import { duration, formatValue } from "./progress_lines.ts";
 import type { Choice, PersonInput } from "./line_input.ts";
@@ -42,7 +42,7 @@ export interface QuestionsDeps {
   readonly io: Pick<Io, "monotonic">;
   readonly input: PersonInput;
   /** Where questions are displayed. */
-  readonly output: Pick<Output, "write">;
+  readonly output: Pick<Output, "write" | "columns">;
   readonly style: Style;
   /** Keeps all other text back until the returned function is called. */
   hold(): () => void;
@@ -96,7 +96,7 @@ async function askOne(
   const release = hold();
   try {
     displayed?.(approval);
-    output.write(questionText(approval, style, now()));
+    output.write(questionText(approval, style, { now: now(), columns: output.columns() }));
     const choices = choicesOf(approval, lasting);
     while (true) {
       const since = io.monotonic();
@@ -172,9 +172,13 @@ function choicesOf(approval: Approval, lasting: LastingAnswers | undefined): Cho
 }
 
 /** Returns the text of a question, with every unprintable character escaped. */
-function questionText(approval: Approval, style: Style, now: number): string {
+function questionText(
+  approval: Approval,
+  style: Style,
+  { now, columns }: { now: number; columns: number },
+): string {
   const { action, prompt, tool_name, tool_input, risk_level, hook_name, expires_at, pattern } = approval;
-  const question = prompt.split("\n").map(escapeUnprintable).join("\n  ");
+  const [first = "", ...more] = prompt.split("\n").map((line) => style.bold(escapeUnprintable(line)));
   const left_ms = Date.parse(expires_at) - now;
   const facts = [
     ...(prompt === `Allow ${tool_name}?` ? [] : [formatValue(tool_name ?? action)]),
@@ -188,7 +192,9 @@ function questionText(approval: Approval, style: Style, now: number): string {
     ]),
   ];
   const lines = (changeLines(approval, style) ?? inputLines(tool_input, style)).map((line) => `  ${line}\n`);
-  return `${style.yellow("?")} ${style.bold(question)} ${style.dim(facts.join(", "))}\n${lines.join("")}`;
+  const head = [`${style.yellow("?")} ${first}`, ...more];
+  head.push(`${head.pop()} ${style.dim(facts.join(", "))}`);
+  return `${head.flatMap((line) => wrapText(line, columns - 2)).join("\n  ")}\n${lines.join("")}`;
 }
 
 /** Characters of a preview from which on it may be cut. */

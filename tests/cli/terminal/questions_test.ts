@@ -49,10 +49,10 @@ Deno.test("questionsOf() displays the whole call, the choices and the time, and 
   const io = fakeIo({ terminal: true, lines: ["3"] });
   const { ask, state } = asking(io);
   assertEquals(await ask(APPROVAL, NEVER), { decision: "Never" });
-  const [, question, command, ...choices] = /^(.*)\n(.*)\n([^]*)$/.exec(io.stderr)!;
-  assertStringIncludes(
-    question!,
-    "? Allow bash? risk high, asked by hooks-approval, denied in 4 min",
+  const [, question, command, ...choices] = /^(.*\n.*)\n(.*)\n([^]*)$/.exec(io.stderr)!;
+  assertEquals(
+    question,
+    "? Allow bash? risk high, asked by hooks-approval, denied in 4 min 30 s if\n  unanswered",
   );
   assertEquals([command, state.held], ["  $ rm -r x", 0]);
   assertEquals(
@@ -66,6 +66,16 @@ Deno.test("questionsOf() names the tool beside a question that is a hook's own",
   const io = fakeIo({ terminal: true, lines: ["y"] });
   await asking(io).ask({ ...APPROVAL, prompt: "Allow a look?" }, NEVER);
   assertStringIncludes(io.stderr, "? Allow a look? bash, risk high");
+});
+
+Deno.test("questionsOf() wraps its first line by words, whose colours have no width", async () => {
+  const io = fakeIo({ terminal: true, lines: ["y"] });
+  const output = { write: (text: string) => io.err.write(text), columns: () => 30 };
+  await asking(io, { output, style: styleOf({ color: true }) }).ask(APPROVAL, NEVER);
+  // deno-lint-ignore no-control-regex -- the codes of the colours
+  const lines = io.stderr.replaceAll(/\x1b\[\d+m/g, "").split("\n");
+  const wrapped = ["? Allow bash? risk high,", "  asked by hooks-approval,", "  denied in 4 min 30 s if"];
+  assertEquals(lines.slice(0, 3), wrapped);
 });
 
 Deno.test("questionsOf() displays both paths of a call: which of them its tool takes is not known", async () => {
