@@ -4,6 +4,7 @@ import { estimateJsonBytes } from "../sdk/json.ts";
 import {
   type Change,
   type Fence,
+  type Heartbeat,
   leaseLost,
   type ListOptions,
   type LogEntry,
@@ -54,9 +55,14 @@ const REPORT_EVERY_MS = 60_000;
 const LARGE_KINDS = ["run", "session"] as const;
 
 interface Lease {
-  owner: string | null;
+  owner: string;
   token: number;
+}
+
+/** An owner of leases. */
+interface Owner {
   until_ms: number;
+  is_dead: boolean;
 }
 
 /** A record with its position in lists. */
@@ -84,6 +90,7 @@ export class MemoryStore implements Store {
   readonly #logs = new Map<string, Log>();
   readonly #records = new Map<string, Map<string, KeptRecord>>();
   readonly #leases = new Map<string, Lease>();
+  readonly #owners = new Map<string, Owner>();
   #entries = 0;
   #bytes = 0;
   #last_token = 0;
@@ -285,21 +292,39 @@ export class MemoryStore implements Store {
     return { records: without_values ? page.map((record) => ({ ...record, value: {} })) : page, next_cursor };
   }
 
-  acquire(name: string, owner: string, ttl_ms: number): number | null {
-    const lease = this.#leases.get(name);
+  heartbeat(owner: string, ttl_ms: number): Heartbeat {
     const now = this.#now();
-    if (lease && lease.owner !== null && lease.owner !== owner && lease.until_ms > now) return null;
+    const own = this.#owners.get(owner) ?? { until_ms: 0, is_dead: false };
+    this.#owners.set(owner, own);
+    if (!own.is_dead) own.until_ms = Math.max(own.until_ms, now + ttl_ms);
+    let deaths = false;
+    for (const other of this.#owners.values()) {
+      if (other === own) continue;
+      other.is_dead ||= other.until_ms <= now;
+      deaths ||= other.is_dead;
+    }
+    return { lives: !own.is_dead, deaths };
+  }
+
+  acquire(name: string, owner: string, at_once = true): number | null {
+    const lease = this.#leases.get(name);
+    if (lease && lease.owner !== owner && !this.#isFree(lease, at_once)) return null;
     // a token is never reused, so that an old fence stays invalid
     const token = lease?.owner === owner ? lease.token : ++this.#last_token;
-    this.#leases.set(name, { owner, token, until_ms: now + ttl_ms });
+    this.#leases.set(name, { owner, token });
     return token;
   }
 
-  renew(name: string, owner: string, ttl_ms: number): boolean {
-    const lease = this.#leases.get(name);
-    if (!lease || lease.owner !== owner) return false;
-    lease.until_ms = this.#now() + ttl_ms;
-    return true;
+  #isFree({ owner }: Lease, at_once: boolean): boolean {
+    const holder = this.#owners.get(owner);
+    return !holder || holder.is_dead && (at_once || holder.until_ms <= this.#now());
+  }
+
+  free(names: readonly string[]): string[] {
+    return names.filter((name) => {
+      const lease = this.#leases.get(name);
+      return !lease || this.#isFree(lease, true);
+    });
   }
 
   release(name: string, owner: string): void {
@@ -315,6 +340,7 @@ export class MemoryStore implements Store {
     this.#logs.clear();
     this.#records.clear();
     this.#leases.clear();
+    this.#owners.clear();
     this.#entries = this.#bytes = 0;
   }
 }

@@ -50,6 +50,14 @@ export type Change =
    */
   | { expireLog: string; at_ms: number | null };
 
+/** What a heartbeat of an owner of leases has found. */
+export interface Heartbeat {
+  /** Whether the owner lives. If not, another one has found it dead: its leases are lost, for ever. */
+  readonly lives: boolean;
+  /** Whether other owners have died, or ended, in the last seconds. */
+  readonly deaths: boolean;
+}
+
 /** Proof of a lease; a commit with an older token is refused. */
 export interface Fence {
   lease: string;
@@ -134,18 +142,18 @@ export interface Store {
   /** Returns a page of at most `limit` records and about {@link MAX_PAGE_BYTES}. */
   list(kind: string, options: ListOptions): Awaitable<Page>;
   /**
-   * Acquires a lease for `ttl_ms`. Returns its fencing token, or null while another owner has it. A store
-   * without a clock of its own may need up to `ttl_ms` to find out whether a lease has expired, unless it
-   * knows that the owner has died; with `wait: false` it returns null in both cases.
+   * Says that an owner of leases lives for `ttl_ms` from now on, and finds the others that have died: those
+   * that have not said so for their time, and those that are late and whose process is known to have ended.
+   * An owner must have said so before it acquires a lease.
    */
-  acquire(lease: string, owner: string, ttl_ms: number, wait?: boolean): Awaitable<number | null>;
+  heartbeat(owner: string, ttl_ms: number): Awaitable<Heartbeat>;
   /**
-   * Returns those of these leases that no living owner is known to have; `acquire` decides. Absent: a store
-   * that finds it out by attempts only.
+   * Acquires a lease, which lasts as long as its owner lives. Returns its fencing token, or null while
+   * another owner has it that was not found dead. With `at_once: false` that owner's time must be over, too.
    */
-  free?(leases: readonly string[]): Awaitable<string[]>;
-  /** Renews a lease for `ttl_ms`; returns false when it was lost. */
-  renew(lease: string, owner: string, ttl_ms: number): Awaitable<boolean>;
+  acquire(lease: string, owner: string, at_once?: boolean): Awaitable<number | null>;
+  /** Returns those of these leases that `acquire` would take from their owners, or that no owner has. */
+  free(leases: readonly string[]): Awaitable<string[]>;
   release(lease: string, owner: string): Awaitable<void>;
   /**
    * Resolves when another process has changed the store, or `signal` aborts. Absent: no other process can.

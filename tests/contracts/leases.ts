@@ -49,47 +49,63 @@ export function testLeaseClocks(
   Deno.test(`${name}: a server that has just started takes the lease of a dead one after its duration`, () =>
     inStore(async (open) => {
       const dead = await open(() => Date.now());
-      assert(await dead.acquire("lease", "dead", TTL_MS) !== null);
+      await dead.heartbeat("dead", TTL_MS);
+      assert(await dead.acquire("lease", "dead") !== null);
       await pause(TTL_MS);
       const started = await open(() => Date.now());
-      // null when it has not seen the lease for long enough
-      if (await started.acquire("lease", "started", TTL_MS, false) !== null) {
+      await started.heartbeat("started", TTL_MS);
+      // null when it has not seen the other for long enough
+      if (await started.acquire("lease", "started", false) !== null) {
         await started.release("lease", "started");
       }
-      assert(await started.acquire("lease", "started", TTL_MS) !== null);
-      assertEquals(await dead.renew("lease", "dead", TTL_MS), false);
+      assert(await started.acquire("lease", "started") !== null);
+      assertEquals((await dead.heartbeat("dead", TTL_MS)).lives, false);
       await dead.close();
       await started.close();
     }));
 }
 
-/** `living` renews a lease for a while, which `other` wants; then it stops. */
+/** `living` keeps a lease for a while, which `other` wants; then it stops. */
 async function checkLease(living: Store, other: Store): Promise<void> {
-  let since = performance.now(); // the lease holds at least for TTL_MS from here on
-  let token = await living.acquire("lease", "living", TTL_MS);
-  assert(token !== null);
+  let name = 0;
+  let since = 0;
+  let token: number | null = null;
+  const begin = async () => {
+    since = performance.now(); // it lives at least for TTL_MS from here on
+    await living.heartbeat(`living ${++name}`, TTL_MS);
+    token = await living.acquire("lease", `living ${name}`);
+    assert(token !== null);
+  };
+  let taker = 1;
+  const take = async () => {
+    const { lives } = await other.heartbeat(`other ${taker}`, TTL_MS);
+    if (!lives) await other.heartbeat(`other ${++taker}`, TTL_MS); // this machine stood still
+    return await other.acquire("lease", `other ${taker}`);
+  };
+  await begin();
   for (let count = 0; count < 15; count++) {
     const started = performance.now();
-    const [renewed, taken] = await Promise.all([
-      pause(TTL_MS / 5).then(() => living.renew("lease", "living", TTL_MS)),
-      other.acquire("lease", "other", TTL_MS),
+    const [{ lives }, taken] = await Promise.all([
+      pause(TTL_MS / 5).then(() => living.heartbeat(`living ${name}`, TTL_MS)),
+      take(),
     ]);
     const is_late = performance.now() - since >= TTL_MS;
     since = started;
-    if ((!renewed || taken !== null) && is_late) { // this machine stood still: the lease was free
-      since = performance.now();
-      if (taken !== null) await other.release("lease", "other");
-      token = await living.acquire("lease", "living", TTL_MS);
-      assert(token !== null);
-    } else assertEquals([renewed, taken], [true, null]);
+    if ((!lives || taken !== null) && is_late) { // this machine stood still
+      if (taken !== null) await other.release("lease", `other ${taker}`);
+      await begin();
+    } else assertEquals([lives, taken], [true, null]);
   }
-  await living.commit([{ append: "log", after: 0, entries: [{ seq: 1 }] }], { lease: "lease", token });
+  await living.commit([{ append: "log", after: 0, entries: [{ seq: 1 }] }], {
+    lease: "lease",
+    token: token!,
+  });
   let taken: number | null = null;
   for (let tries = 0; taken === null && tries < 50; tries++) {
-    taken = await other.acquire("lease", "other", TTL_MS);
+    taken = await take();
     await pause(TTL_MS / 10);
   }
-  assert(taken !== null && taken !== token, "the lease of a dead server never expires");
+  assert(taken !== null && taken !== token, "the lease of a dead server is never free");
   const waited = performance.now() - since;
   assert(waited >= TTL_MS * 0.7, `taken after ${waited} ms`);
 }

@@ -422,38 +422,69 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     assertEquals(await seqs(store, "log"), [1]);
   });
 
-  test("a lease belongs to one owner until it is released or expires", async (store, subject) => {
-    const token = await store.acquire("lease", "me", 1_000);
-    assert(typeof token === "number");
-    assertEquals(await store.acquire("lease", "you", 1_000), null);
-    assert(await store.acquire("another", "you", 1_000) !== null);
+  test("a lease belongs to one owner until it is released or the owner is dead", async (store, subject) => {
+    const beat = async (owner: string) => await store.heartbeat(owner, 1_000);
+    assertEquals([await beat("me"), await beat("you")], [
+      { lives: true, deaths: false },
+      { lives: true, deaths: false },
+    ]);
+    assert(typeof await store.acquire("lease", "me") === "number");
+    assertEquals(await store.acquire("lease", "you"), null);
+    assert(await store.acquire("another", "you") !== null);
     await subject.advance(600);
-    assertEquals(await store.renew("lease", "me", 1_000), true);
-    assertEquals(await store.renew("lease", "you", 1_000), false);
-    assertEquals(await store.renew("none", "me", 1_000), false);
+    assertEquals([await beat("me"), await beat("you")].map(({ lives }) => lives), [true, true]);
     await subject.advance(600);
-    assertEquals(await store.acquire("lease", "you", 1_000), null);
+    assertEquals((await beat("you")).deaths, false);
+    assertEquals(await store.acquire("lease", "you"), null);
+    assertEquals(await store.free(["lease", "another", "none"]), ["none"]);
     await store.release("lease", "you");
-    assertEquals(await store.acquire("lease", "you", 1_000), null);
+    assertEquals(await store.acquire("lease", "you"), null);
     await store.release("lease", "me");
-    assert(await store.acquire("lease", "you", 1_000) !== null);
+    assertEquals(await store.free(["lease"]), ["lease"]);
+    assert(await store.acquire("lease", "you") !== null);
     await subject.advance(1_001);
-    assert(await store.acquire("lease", "me", 1_000) !== null);
-    assertEquals(await store.renew("lease", "you", 1_000), false);
+    await store.release("none", "me");
+    assertEquals((await beat("other")).deaths, true);
+    assertEquals(await store.free(["lease", "another"]), ["lease", "another"]);
+    assert(await store.acquire("lease", "other") !== null);
+    assertEquals(await beat("you"), { lives: false, deaths: true }); // for ever
+    assertEquals((await beat("you")).lives, false);
+    assertEquals(await store.acquire("lease", "you"), null);
+  });
+
+  test("a living owner of a hundred leases has them all, and a dead one none", async (store, subject) => {
+    const names = Array.from({ length: 100 }, (_, n) => `lease ${n}`);
+    await store.heartbeat("me", 1_000);
+    for (const name of names) await store.acquire(name, "me");
+    await subject.advance(900);
+    await store.heartbeat("me", 1_000);
+    await subject.advance(900);
+    await store.heartbeat("you", 1_000);
+    assertEquals(await store.free(names), []);
+    await subject.advance(101);
+    await store.heartbeat("you", 1_000);
+    assertEquals((await store.free(names)).length, 100);
+    await subject.advance(20_000); // what was not taken is forgotten
+    await store.heartbeat("you", 1_000);
+    assertEquals([(await store.heartbeat("me", 1_000)).lives, (await store.free(names)).length], [
+      false,
+      100,
+    ]);
   });
 
   test("an owner that acquires again keeps its lease and its token", async (store) => {
-    const token = await store.acquire("lease", "me", 1_000);
-    assertEquals(await store.acquire("lease", "me", 1_000), token);
+    await store.heartbeat("me", 1_000);
+    const token = await store.acquire("lease", "me");
+    assertEquals(await store.acquire("lease", "me"), token);
   });
 
   test(
     "a commit carries its fence: an older one writes nothing, not even for the same owner",
     async (store, subject) => {
-      const fenceOf = async (owner: string): Promise<Fence> => ({
-        lease: "lease",
-        token: (await store.acquire("lease", owner, 1_000))!,
-      });
+      const fenceOf = async (owner: string): Promise<Fence> => {
+        await store.heartbeat(owner, 1_000);
+        return { lease: "lease", token: (await store.acquire("lease", owner))! };
+      };
       const mine = await fenceOf("me");
       await store.commit([{ append: "log", after: 0, entries: entries(1, 1) }], mine);
       await subject.advance(1_001);
@@ -463,7 +494,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
       await store.commit([{ append: "log", after: 1, entries: entries(2, 2) }], yours);
       await store.release("lease", "you");
       await conflict(() => store.commit([{ put: record("x") }], yours));
-      const again = await fenceOf("me");
+      const again = await fenceOf("him");
       assert(again.token !== mine.token && again.token !== yours.token);
       await conflict(() => store.commit([{ put: record("x") }], mine));
       await store.commit([{ put: record("x") }], again);
@@ -475,9 +506,11 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
   test("one of many concurrent owners gets the lease", async (store, subject) => {
     const other = await subject.another?.() ?? store;
     const tokens = await Promise.all(
-      ["a", "b", "c", "d"].map(async (owner, n) =>
-        await (n % 2 ? other : store).acquire("lease", owner, 1_000)
-      ),
+      ["a", "b", "c", "d"].map(async (owner, n) => {
+        const one = n % 2 ? other : store;
+        await one.heartbeat(owner, 1_000);
+        return await one.acquire("lease", owner);
+      }),
     );
     assertEquals(tokens.filter((token) => token !== null).length, 1);
     if (other !== store) await other.close();

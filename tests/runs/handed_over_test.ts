@@ -81,7 +81,7 @@ Deno.test("drain() stops a run, and ends in time, although the store does not an
     beside: one,
     store: shared,
   });
-  one.memory.renew("session/ses_1", "proc_1", 5_000); // as its process does
+  one.memory.heartbeat("proc_1", 5_000); // as its process does
   assertEquals([await other.runs.recover(), one.logs], [[], []]);
   answer.resolve();
   await settle();

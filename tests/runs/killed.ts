@@ -6,7 +6,15 @@ import type { RunService } from "../../src/runs/service.ts";
 import type { Run, RunHandle, RunRequest } from "../../src/runs/types.ts";
 import type { FakeClock } from "../../src/testing/clocks.ts";
 import type { MemoryStore } from "../../src/store/memory.ts";
-import type { Change, Fence, ListOptions, LogEntry, Store, VersionedRecord } from "../../src/store/store.ts";
+import type {
+  Change,
+  Fence,
+  Heartbeat,
+  ListOptions,
+  LogEntry,
+  Store,
+  VersionedRecord,
+} from "../../src/store/store.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { CALLER, type Service, service } from "../support/runs.ts";
 import { type Outside, runToEnd, type Scenario } from "./play.ts";
@@ -55,11 +63,14 @@ export class MortalStore implements Store {
   list(kind: string, options: ListOptions): { records: VersionedRecord[]; next_cursor: string | null } {
     return this.#alive().list(kind, options);
   }
-  acquire(lease: string, owner: string, ttl_ms: number): number | null {
-    return this.#alive().acquire(lease, owner, ttl_ms);
+  heartbeat(owner: string, ttl_ms: number): Heartbeat {
+    return this.#alive().heartbeat(owner, ttl_ms);
   }
-  renew(lease: string, owner: string, ttl_ms: number): boolean {
-    return this.#alive().renew(lease, owner, ttl_ms);
+  acquire(lease: string, owner: string, at_once?: boolean): number | null {
+    return this.#alive().acquire(lease, owner, at_once);
+  }
+  free(leases: readonly string[]): string[] {
+    return this.#alive().free(leases);
   }
   release(lease: string, owner: string): void {
     this.#alive().release(lease, owner);

@@ -29,9 +29,9 @@ export class SharedStore extends SlowStore {
   /** Called before a lease is acquired. */
   acquiring: (lease: string) => Promise<void> | void = () => {};
 
-  override async acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
+  override async acquire(lease: string, owner: string, at_once?: boolean): Promise<number | null> {
     await this.acquiring(lease);
-    return await super.acquire(lease, owner, ttl_ms);
+    return await super.acquire(lease, owner, at_once);
   }
 
   override async release(lease: string, owner: string): Promise<void> {
@@ -51,13 +51,16 @@ export async function settle(): Promise<void> {
   for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(() => resolve(null)));
 }
 
-/** Captures the function of the next interval instead of starting it. */
-export function capturedInterval(): { promise: Promise<() => void>; restore: () => void } {
-  const { promise, resolve } = Promise.withResolvers<() => void>();
+/** Captures the functions of intervals instead of starting them; `tick` calls each once. */
+export function capturedIntervals(): { tick(): void; restore(): void } {
+  const captured: (() => void)[] = [];
   const before = globalThis.setInterval;
   globalThis.setInterval = ((run: () => void) => {
-    resolve(run);
+    captured.push(run);
     return 0;
   }) as unknown as typeof setInterval; // the handle is only passed to clearInterval
-  return { promise, restore: () => void (globalThis.setInterval = before) };
+  return {
+    tick: () => captured.forEach((run) => run()),
+    restore: () => void (globalThis.setInterval = before),
+  };
 }

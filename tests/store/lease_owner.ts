@@ -2,10 +2,11 @@
 import { openPostgresStore } from "../../src/store/postgres/postgres_store.ts";
 import { openSqliteStore } from "../../src/store/sqlite/sqlite_store.ts";
 
-const [place = "", owner = "", ttl_ms = "60000"] = Deno.args;
+const [place = "", owner = ""] = Deno.args;
 const store = place.startsWith("postgres:")
-  ? await openPostgresStore(place, { now: () => 1 }) // no lease of it expires
+  ? await openPostgresStore(place, { now: () => 1 }) // its time is never over
   : await openSqliteStore(place);
-const token = await store.acquire("lease", owner, Number(ttl_ms));
+await store.heartbeat(owner, 60_000);
+const token = await store.acquire("lease", owner);
 await Deno.stdout.write(new TextEncoder().encode(`${token}\n`));
-await new Promise(() => setInterval(() => {}, 60_000));
+setInterval(() => void store.heartbeat(owner, 60_000), 50);

@@ -21,6 +21,7 @@ import type {
   Awaitable,
   Change,
   Fence,
+  Heartbeat,
   ListOptions,
   LogEntry,
   Store,
@@ -106,6 +107,9 @@ const LIMITS: ServiceLimits = {
   idempotency_hours: 24,
 };
 
+/** Number of the services that share time and store with another one. */
+let besides = 0;
+
 /** Creates a run service. */
 export function service(options: ServiceOptions = {}): Service {
   const clock = options.beside?.clock ?? new FakeClock();
@@ -114,6 +118,7 @@ export function service(options: ServiceOptions = {}): Service {
   const logs: Service["logs"] = [];
   const counts = new Map<string, number>();
   const suffix = options.beside ? "b" : "";
+  const process = options.beside ? `b${++besides}` : ""; // a dead one does not come back
   const plans: Record<string, TestPlan> = { plain: {}, ...options.plans };
   const limits = { ...LIMITS, ...options.limits };
   const runs = new RunService({
@@ -123,7 +128,7 @@ export function service(options: ServiceOptions = {}): Service {
     newId(prefix) {
       const count = (counts.get(prefix) ?? 0) + 1;
       counts.set(prefix, count);
-      return options.ids?.(prefix, count) ?? `${prefix}_${count}${suffix}`;
+      return options.ids?.(prefix, count) ?? `${prefix}_${count}${prefix === "proc" ? process : suffix}`;
     },
     async ready(request) {
       await Promise.resolve();
@@ -260,11 +265,19 @@ export class SlowStore implements Store {
   ): Promise<{ records: VersionedRecord[]; next_cursor: string | null }> {
     return this.#later(() => this.#inner.list(kind, options));
   }
-  acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
-    return this.#later(() => this.#inner.acquire(lease, owner, ttl_ms));
+  /** Owners that have said that they live: after their time they are dead, until this is cleared. */
+  readonly living = new Set<string>();
+
+  heartbeat(owner: string, ttl_ms: number): Promise<Heartbeat> {
+    const renews = !this.living.has(owner); // else it depended on the speed of the test
+    this.living.add(owner);
+    return this.#later(() => this.#inner.heartbeat(owner, renews ? ttl_ms : 0));
   }
-  renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
-    return this.#later(() => this.#inner.renew(lease, owner, ttl_ms));
+  acquire(lease: string, owner: string, at_once?: boolean): Promise<number | null> {
+    return this.#later(() => this.#inner.acquire(lease, owner, at_once));
+  }
+  free(leases: readonly string[]): Promise<string[]> {
+    return this.#later(() => this.#inner.free(leases));
   }
   release(lease: string, owner: string): Promise<void> {
     return this.#later(() => this.#inner.release(lease, owner));

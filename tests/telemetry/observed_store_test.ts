@@ -85,18 +85,18 @@ Deno.test("observedStore() does not take conflicts and lasting errors for a stor
   one.close();
 });
 
-Deno.test("observedStore() passes on whether to wait for a lease that may have expired", async () => {
-  const waits: unknown[] = [];
-  const acquire: Store["acquire"] = (_lease, _owner, _ttl_ms, wait) => {
-    waits.push(wait);
+Deno.test("observedStore() passes on whether a lease of a dead owner is taken at once", async () => {
+  const seen: unknown[] = [];
+  const acquire: Store["acquire"] = (_lease, _owner, at_once) => {
+    seen.push(at_once);
     return 1;
   };
   const metrics = new Metrics();
   const store = observedStore(Object.assign(new MemoryStore(), { acquire }), { metrics, log });
-  await store.acquire("a", "me", 1_000, false);
-  await store.acquire("a", "me", 1_000);
+  await store.acquire("a", "me", false);
+  await store.acquire("a", "me");
   metrics.close();
-  assertEquals(waits, [false, undefined]);
+  assertEquals(seen, [false, undefined]);
 });
 
 Deno.test("observedStore() records commits of synchronous and asynchronous stores with their outcome", async () => {

@@ -254,7 +254,11 @@ export class RunLog {
   }
 
   #whenStored(done: Promise<void>, entries: readonly Entry[], bytes: number): Promise<void> {
-    return done.then(() => this.#markStored(entries, bytes), (error) => {
+    return done.then(() => {
+      this.#markStored(entries, bytes);
+      // a step may follow: not in a process that stood still, and whose run another one continues
+      return this.#run.store.wait(() => this.#run.lease?.confirm());
+    }, (error) => {
       this.#restore(entries, bytes);
       throw error;
     }).finally(() => this.#flushing = null);

@@ -1,105 +1,141 @@
 /**
- * Leases that this process has in the store, renewed until they are released; and those of sessions: at most
- * one run per session, in this process by a map and among processes by a lease.
+ * Leases that this process has in the store; and those of sessions: at most one run per session, in this
+ * process by a map and among processes by a lease.
  */
 import { PreampError } from "../../sdk/errors.ts";
-import type { JsonObject } from "../../sdk/types.ts";
-import type { Store } from "../../store/store.ts";
-import { Lease } from "../run/lease.ts";
+import type { RunsDeps } from "../ports.ts";
+import { Lease, type LeaseOwner } from "../run/lease.ts";
+import { repeat } from "../run/run_store.ts";
 import type { ActiveRun } from "../run/run.ts";
 import { ReleasingMap } from "./releasing_map.ts";
 
-/** Milliseconds until a lease expires when it is not renewed. */
-const LEASE_MS = 5_000;
-const RENEW_MS = 1_500;
+/** Milliseconds for which a heartbeat says that this process lives, and between two of them. */
+const LIVES_MS = 5_000;
+const BEAT_MS = 1_000;
+/** Milliseconds after a heartbeat in which no other process can find this one dead, whatever happens. */
+const CERTAIN_MS = 1_200;
 
-/** A lease with its renewal. */
-class HeldLease extends Lease {
-  /** Whether the store has not answered the last renewal yet, or another process has the lease. */
-  is_renewing = false;
-}
-
-/** The leases of this process. */
-export class HeldLeases {
-  readonly #store: Store;
-  readonly #owner: string;
-  readonly #log: (level: "error", event: string, facts: JsonObject) => void;
-  readonly #held = new ReleasingMap<HeldLease>();
-  /** Ends at the first renewal without a lease: a timer for each run would cost more than its lease. */
-  #renewing: ReturnType<typeof setInterval> | null = null;
-  /** Messages of the renewals that failed since the last report. */
+/**
+ * The leases of this process. They last as long as the process lives, which it says each second, however many
+ * they are. When the others have found it dead, all are lost, and it has another name from then on.
+ */
+export class HeldLeases implements LeaseOwner {
+  readonly #deps: Pick<RunsDeps, "store" | "clock" | "newId" | "log">;
+  /** Name of this process among those that share the store. */
+  #owner: string;
+  readonly #held = new ReleasingMap<Lease>();
+  /** When the last heartbeat was sent that the store has answered; null: none of this name. */
+  #beat_at: Instant | null = null;
+  #beating: Promise<void> | null = null;
+  #timer: ReturnType<typeof setInterval> | null = null;
+  /** Messages of the heartbeats that failed since the last report. */
   #failures: string[] = [];
+  readonly #closed = new AbortController();
+  /** Called after each heartbeat that found that others have died, or ended, in the last seconds. */
+  onDeaths: () => void = () => {};
 
-  /** @param owner Name of this process among those that share the store. */
-  constructor(store: Store, owner: string, log: (level: "error", event: string, facts: JsonObject) => void) {
-    this.#store = store;
-    this.#owner = owner;
-    this.#log = log;
-  }
-
-  /** Acquires a lease; resolves to null while another process has it. `wait`: see {@link Store.acquire}. */
-  async acquire(name: string, wait = true): Promise<Lease | null> {
-    const token = await this.#store.acquire(name, this.#owner, LEASE_MS, wait);
-    if (token === null) return null;
-    const lease = new HeldLease({ lease: name, token });
-    this.#held.set(name, lease);
-    // without other processes, nothing takes an expired lease
-    if (this.#store.changed) this.#renewing ??= setInterval(() => this.#renewAll(), RENEW_MS);
-    return lease;
-  }
-
-  /** Releases a lease, even if the store fails: a lease that is not released expires. */
-  async release(name: string): Promise<void> {
-    if (!this.#held.has(name)) return;
-    this.#held.delete(name); // stops renewal, and a renewal in progress is not missed
-    try {
-      await this.#store.release(name, this.#owner);
-    } catch (error) {
-      this.#log("error", "lease_not_released", { lease: name, message: String(error) });
-    }
+  constructor(deps: Pick<RunsDeps, "store" | "clock" | "newId" | "log">) {
+    this.#deps = deps;
+    this.#owner = deps.newId("proc");
   }
 
   /**
-   * Renews all leases at once: a store may answer them together. Leaves out those whose renewal before is not
-   * answered yet, as more of them would only make a slow store slower; the others do not wait for those.
+   * Acquires a lease; resolves to null while another process has it. `at_once`: see {@link Store.acquire}.
    */
-  #renewAll(): void {
-    this.#reportFailures();
-    if (this.#held.size === 0) return this.close();
-    for (const held of this.#held.items) if (!held.is_renewing) void this.#renew(held);
+  async acquire(name: string, at_once = true): Promise<Lease | null> {
+    while (this.#beat_at === null) await this.beat();
+    const owner = this.#owner;
+    const { store } = this.#deps;
+    const token = await store.acquire(name, owner, at_once);
+    if (token === null) return null;
+    if (owner !== this.#owner) return await this.acquire(name, at_once); // of a name that was found dead
+    const lease = new Lease({ lease: name, token }, this);
+    this.#held.set(name, lease);
+    return lease;
   }
 
-  /** Logs one line for all failures: a server has thousands of leases while its database is away. */
-  #reportFailures(): void {
-    const [message] = this.#failures;
-    if (message === undefined) return;
-    this.#log("error", "lease_not_renewed", { leases: this.#failures.length, message });
-    this.#failures = [];
-  }
-
-  /** Renews a lease; never rejects. */
-  async #renew(held: HeldLease): Promise<void> {
-    const { lease } = held.fence;
-    held.is_renewing = true;
+  /** Releases a lease, once the store does that: it lasts as long as this process. Never rejects. */
+  async release(name: string): Promise<void> {
+    if (!this.#held.has(name)) return;
+    this.#held.delete(name);
+    const { store, clock, log } = this.#deps;
+    const owner = this.#owner;
+    const release = () => store.release(name, owner);
     try {
-      const renewed = await this.#store.renew(lease, this.#owner, LEASE_MS);
-      if (!renewed) { // its fence stays, with which every commit is refused
-        if (this.#held.get(lease) !== held) return;
-        this.#log("error", "lease_lost", { lease });
-        return held.lose();
-      }
+      await release();
     } catch (error) {
-      this.#failures.push(String(error));
+      log("error", "lease_not_released", { lease: name, message: String(error) });
+      const { signal } = this.#closed;
+      await repeat(release, error, { clock, signal, again: () => true }).catch(() => {}); // this process ends
     }
-    held.is_renewing = false;
   }
 
-  /** Stops renewing leases. */
-  close(): void {
-    this.#reportFailures();
-    if (this.#renewing !== null) clearInterval(this.#renewing);
-    this.#renewing = null;
+  /** Says that this process lives, from now on each second. Concurrent calls share a heartbeat. */
+  beat(): Promise<void> {
+    if (this.#deps.store.changed && this.#timer === null && !this.#closed.signal.aborted) {
+      this.#timer = setInterval(() => this.#beatInTime(), BEAT_MS);
+      Deno.unrefTimer(this.#timer);
+    }
+    return this.#beating ??= this.#beat().finally(() => this.#beating = null);
   }
+
+  async #beat(): Promise<void> {
+    const owner = this.#owner;
+    const at = now();
+    const { lives, deaths } = await this.#deps.store.heartbeat(owner, LIVES_MS);
+    if (lives) this.#beat_at = at;
+    else this.#lose();
+    if (deaths) this.onDeaths();
+  }
+
+  /** Leaves all that this process has to those that have found it dead. */
+  #lose(): void {
+    const lost = this.#held.items;
+    this.#deps.log("error", "leases_lost", { leases: lost.length });
+    this.#owner = this.#deps.newId("proc");
+    this.#beat_at = null;
+    for (const lease of lost) {
+      this.#held.delete(lease.fence.lease);
+      lease.lose();
+    }
+  }
+
+  /** Sends a heartbeat, unless one is not answered yet. */
+  #beatInTime(): void {
+    const message = this.#failures[0];
+    if (message !== undefined) this.#deps.log("error", "heartbeat_failed", { message });
+    this.#failures = [];
+    if (!this.#beating) this.beat().catch((error) => this.#failures.push(String(error)));
+  }
+
+  get is_certain(): boolean {
+    if (!this.#deps.store.changed) return true; // no other process
+    return this.#beat_at !== null && since(this.#beat_at) < CERTAIN_MS;
+  }
+
+  /** Stops the heartbeats. */
+  close(): void {
+    this.#closed.abort();
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+}
+
+/**
+ * A time by the monotonic clock, which stands still while the machine sleeps, and by the clock of the day.
+ */
+interface Instant {
+  readonly monotonic_ms: number;
+  readonly day_ms: number;
+}
+
+function now(): Instant {
+  return { monotonic_ms: performance.now(), day_ms: Date.now() };
+}
+
+/** Returns the milliseconds since a time, by the clock that says more. */
+function since({ monotonic_ms, day_ms }: Instant): number {
+  return Math.max(performance.now() - monotonic_ms, Math.abs(Date.now() - day_ms));
 }
 
 /** Returns the error of a run whose session is in use. `fact`: by what. */

@@ -30,8 +30,8 @@ import { type SessionQueue, waitingLease } from "./session_queue.ts";
 import { sessionLease } from "./leases.ts";
 import type { OrphanedRun } from "../storage/run_input.ts";
 
-/** Milliseconds between two searches for orphaned runs. */
-const RECOVER_EVERY_MS = 1_000;
+/** Milliseconds between two searches when no process has died: a living one may have left a run. */
+const SEARCH_EVERY_MS = 5_000;
 
 /** Most times that a model call is repeated because its process ended. */
 const MAX_REPEATED_CALLS = 2;
@@ -65,14 +65,14 @@ export class Recovery {
    * executes again, waits for its session, or has ended because it cannot be continued.
    */
   async recover(): Promise<string[]> {
-    const { deps: { store, log }, runs } = this.#scheduler;
+    const { deps: { store, log }, runs, held } = this.#scheduler;
+    await held.beat(); // finds the processes that have died
     const others = (await openInputs(store)).filter(({ run_id }) => !runs.has(run_id));
     const inputs = await this.#withFreeLease(others);
     const failed = (run_id: string) => (error: unknown) => {
       log("error", "run_not_recovered", { run_id, message: errorMessage(error) });
       return null;
     };
-    // all at once: a store may need the duration of a lease to find out that it has expired
     const claims = await Promise.all(inputs.map((input) => this.#claim(input).catch(failed(input.run_id))));
     const recovered: string[] = [];
     for (const claim of claims) {
@@ -83,24 +83,31 @@ export class Recovery {
     return recovered;
   }
 
-  /** Resolves to the runs whose process may be gone, with one question to a store that can answer it. */
+  /** Resolves to the runs whose process is gone. */
   async #withFreeLease(inputs: readonly OpenInput[]): Promise<readonly OpenInput[]> {
-    const { store } = this.#scheduler.deps;
-    if (!store.free || inputs.length === 0) return inputs;
-    const free = new Set(await store.free(inputs.map(leaseOf)));
+    if (inputs.length === 0) return inputs;
+    const free = new Set(await this.#scheduler.deps.store.free(inputs.map(leaseOf)));
     return inputs.filter((input) => free.has(leaseOf(input)));
   }
 
-  /** Calls {@link recover} now and every second, until {@link stop}. */
+  /** Calls {@link recover} now, when processes have died, and each five seconds, until {@link stop}. */
   start(): void {
-    const { clock, log } = this.#scheduler.deps;
+    const { deps: { clock, log }, held } = this.#scheduler;
     const { signal } = this.#stopped;
+    let is_searching = false;
+    const search = async () => {
+      if (is_searching || signal.aborted) return;
+      is_searching = true;
+      await this.recover().catch((error) =>
+        log("error", "recovery_failed", { message: errorMessage(error) })
+      );
+      is_searching = false;
+    };
+    held.onDeaths = () => void search();
     const repeat = async () => {
       while (!signal.aborted) {
-        await this.recover().catch((error) =>
-          log("error", "recovery_failed", { message: errorMessage(error) })
-        );
-        await clock.after(RECOVER_EVERY_MS, signal);
+        await search();
+        await clock.after(SEARCH_EVERY_MS, signal);
       }
     };
     repeat().catch(() => {}); // stopped

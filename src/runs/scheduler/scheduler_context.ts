@@ -34,7 +34,7 @@ export class SchedulerContext {
     readonly anywhere: RunsAnywhere,
     onReleased: (session_id: string) => void,
   ) {
-    this.held = new HeldLeases(deps.store, deps.newId("proc"), deps.log);
+    this.held = new HeldLeases(deps);
     this.headers = new RunHeaders(deps.secret_key);
     this.leases = new SessionLeases(this.held, onReleased);
   }

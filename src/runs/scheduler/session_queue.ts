@@ -9,6 +9,7 @@ import { allRecords, type ListedRecord } from "../../store/store.ts";
 import type { Lease } from "../run/lease.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { Caller } from "../types.ts";
+import { sessionLease } from "./leases.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
 
 /** The open runs of a session, in all processes. */
@@ -133,10 +134,23 @@ export class SessionQueue {
     this.#looking = true;
     while (this.#look_again && this.#sessions.size > 0) {
       this.#look_again = false;
-      for (const session_id of this.#sessions.keys()) this.check(session_id);
+      for (const session_id of await this.#free()) this.check(session_id);
       await this.#pause(LOOK_EVERY_MS);
     }
     this.#looking = false;
+  }
+
+  /** Resolves to the sessions with waiting runs that no process has, with one question for all. */
+  async #free(): Promise<string[]> {
+    const { deps: { store, log }, leases } = this.#scheduler;
+    const sessions = [...this.#sessions.keys()].filter((session_id) => !leases.has(session_id));
+    try {
+      const free = new Set(await store.free(sessions.map(sessionLease)));
+      return sessions.filter((session_id) => free.has(sessionLease(session_id)));
+    } catch (error) {
+      log("error", "queue_not_read", { message: errorMessage(error) });
+      return [];
+    }
   }
 
   /** Starts the first run of a session's queue if it is one of this process and the session is free. */

@@ -7,7 +7,7 @@ import { hasCode } from "../../sdk/errors.ts";
 import type { Fence } from "../store.ts";
 import { type Appended, NOW } from "./changes.ts";
 import type { Row, Value } from "./database.ts";
-import { IS_EXPIRED, IS_FREE } from "./owner_locks.ts";
+import { IS_EXPIRED, IS_FREE, LASTS_MS } from "./servers.ts";
 
 /** Maximum calls of one statement. */
 const MAX_CALLS = 64;
@@ -15,23 +15,20 @@ const MAX_CALLS = 64;
 /** Returns the statement that acquires leases: new and own ones, and those of which `is_free` holds. */
 const acquireIf = (is_free: string) =>
   `INSERT INTO preamp.leases AS held (name, owner, token, until_ms)
-  SELECT name, owner, nextval('preamp.lease_tokens'), ${NOW} + ttl_ms
-  FROM unnest($2::text[], $3::text[], $4::float8[]) AS row(name, owner, ttl_ms) ORDER BY name
+  SELECT name, owner, nextval('preamp.lease_tokens'), ${NOW} + ${LASTS_MS}
+  FROM unnest($2::text[], $3::text[]) AS row(name, owner) ORDER BY name
   ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until_ms = excluded.until_ms,
     token = CASE WHEN held.owner = excluded.owner THEN held.token ELSE excluded.token END
   WHERE held.owner = excluded.owner OR ${is_free}
   RETURNING name, token`;
 
 /** Locks in one order: statements that lock rows in the same order never wait for each other in a circle. */
-const LOCKED = `WITH row AS (
-    SELECT * FROM unnest($2::text[], $3::text[], $4::float8[]) AS row(name, owner, ttl_ms)
+const RELEASE = `WITH row AS (
+    SELECT * FROM unnest($2::text[], $3::text[]) AS row(name, owner)
   ), locked AS (
-    SELECT held.name, row.ttl_ms FROM preamp.leases AS held JOIN row USING (name, owner)
+    SELECT held.name FROM preamp.leases AS held JOIN row USING (name, owner)
     ORDER BY held.name FOR UPDATE OF held
-  )`;
-const RENEW = `${LOCKED} UPDATE preamp.leases AS held SET until_ms = ${NOW} + locked.ttl_ms
-  FROM locked WHERE held.name = locked.name RETURNING held.name`;
-const RELEASE = `${LOCKED} DELETE FROM preamp.leases AS held USING locked
+  ) DELETE FROM preamp.leases AS held USING locked
   WHERE held.name = locked.name AND $1::float8 IS NOT DISTINCT FROM $1 RETURNING held.name`;
 
 const APPEND = `WITH row AS (
@@ -117,7 +114,6 @@ class Batch<Call> {
 interface LeaseCall {
   readonly name: string;
   readonly owner: string;
-  readonly ttl_ms: number;
 }
 
 /** An append to a log that exists. */
@@ -129,9 +125,8 @@ interface AppendCall {
 /** The batches of one store. */
 export class Batches {
   readonly acquire: Batch<LeaseCall>;
-  /** Acquires no lease of an owner that has died before it expires. */
+  /** Acquires no lease of a dead owner before it would have expired. */
   readonly acquireExpired: Batch<LeaseCall>;
-  readonly renew: Batch<LeaseCall>;
   readonly release: Batch<LeaseCall>;
   readonly append: Batch<AppendCall>;
 
@@ -139,15 +134,10 @@ export class Batches {
   constructor(query: (text: string, values: Value[]) => Promise<Row[]>) {
     const ofLeases = (text: string) =>
       new Batch<LeaseCall>((calls) =>
-        query(text, [
-          calls.map(({ name }) => name),
-          calls.map(({ owner }) => owner),
-          calls.map(({ ttl_ms }) => ttl_ms),
-        ])
+        query(text, [calls.map(({ name }) => name), calls.map(({ owner }) => owner)])
       );
     this.acquire = ofLeases(acquireIf(IS_FREE));
     this.acquireExpired = ofLeases(acquireIf(IS_EXPIRED));
-    this.renew = ofLeases(RENEW);
     this.release = ofLeases(RELEASE);
     this.append = new Batch((calls) => {
       const entries = calls.flatMap(({ append: { append, entries } }) =>

@@ -14,7 +14,7 @@ const CONNECT_MS = 10_000;
 export type Row = Record<string, any>;
 
 /** The value of a parameter. */
-export type Value = string | number | null | readonly (string | number | null)[];
+export type Value = string | number | boolean | null | readonly (string | number | null)[];
 
 /** Runs statements, each in a transaction of its own unless one was begun. */
 export interface Queryable {
@@ -150,6 +150,15 @@ const STEPS: readonly string[] = [
   `,
 ];
 
+/** A table that the older program of the same version does not read: it may run beside this one. */
+const ADDED = `CREATE TABLE IF NOT EXISTS preamp.servers (
+    owner TEXT PRIMARY KEY,
+    beat_ms DOUBLE PRECISION NOT NULL,
+    until_ms DOUBLE PRECISION NOT NULL,
+    is_locked BOOLEAN NOT NULL,
+    is_dead BOOLEAN NOT NULL
+  )`;
+
 /** Version of the tables that this program reads and writes. */
 export const SCHEMA_VERSION = STEPS.length;
 
@@ -160,6 +169,7 @@ const CONSTRAINTS: readonly (readonly [table: string, type: string, columns: str
   ["records", "PRIMARY KEY", "id"],
   ["records", "UNIQUE", "kind, key"],
   ["leases", "PRIMARY KEY", "name"],
+  ["servers", "PRIMARY KEY", "owner"],
 ];
 
 /** Resolves to the constraints that the tables lack, as a dump that was restored in part does. */
@@ -187,7 +197,7 @@ const MIGRATION_LOCK = 0x50524d50;
  */
 export async function migrate(client: Queryable): Promise<number> {
   const found = await versionOf(client);
-  if (found === SCHEMA_VERSION) return found;
+  if (found === SCHEMA_VERSION && await hasTable(client, "servers")) return found;
   await client.query("BEGIN");
   try {
     await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
@@ -203,7 +213,7 @@ export async function migrate(client: Queryable): Promise<number> {
       await client.query("CREATE TABLE preamp.schema_version (version INT NOT NULL)");
       await client.query("INSERT INTO preamp.schema_version VALUES (0)");
     }
-    for (const step of STEPS.slice(from)) await client.query(step);
+    for (const step of [...STEPS.slice(from), ADDED]) await client.query(step);
     await client.query("UPDATE preamp.schema_version SET version = $1", [SCHEMA_VERSION]);
     await client.query("COMMIT");
     return from;
@@ -213,12 +223,17 @@ export async function migrate(client: Queryable): Promise<number> {
   }
 }
 
-async function versionOf(client: Queryable): Promise<number> {
+async function hasTable(client: Queryable, name: string): Promise<boolean> {
   // read from the catalog's table: a function such as to_regclass may answer from a cache of before the lock
-  const { rows: tables } = await client.query(
-    "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'preamp' AND tablename = 'schema_version'",
+  const { rows } = await client.query(
+    "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'preamp' AND tablename = $1",
+    [name],
   );
-  if (tables.length === 0) return 0;
+  return rows.length > 0;
+}
+
+async function versionOf(client: Queryable): Promise<number> {
+  if (!await hasTable(client, "schema_version")) return 0;
   const { rows } = await client.query("SELECT version FROM preamp.schema_version");
   return Number(rows[0]?.version ?? 0);
 }

@@ -1,6 +1,6 @@
 /**
  * A store in a Postgres database: shared by any number of processes on any number of machines. A commit is
- * one transaction. Leases expire by the clock of the database, so the clocks of the machines may differ.
+ * one transaction. Servers expire by the clock of the database, so the clocks of the machines may differ.
  */
 import { errorMessage, hasCode } from "../../sdk/errors.ts";
 import { decodeCursor, decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
@@ -8,6 +8,7 @@ import {
   type Change,
   ConflictError,
   type Fence,
+  type Heartbeat,
   type ListOptions,
   type LogEntry,
   MAX_PAGE_BYTES,
@@ -18,7 +19,7 @@ import {
 } from "../store.ts";
 import { Batches } from "./batches.ts";
 import { Notifications } from "./notifications.ts";
-import { IS_FREE, OwnerLocks } from "./owner_locks.ts";
+import { IS_FREE, Servers } from "./servers.ts";
 import {
   applyChange,
   byTarget,
@@ -92,7 +93,7 @@ class PostgresStore implements Store {
   readonly kind = "postgres";
   readonly #pool: Pool;
   readonly #changes: Notifications;
-  readonly #owners: OwnerLocks;
+  readonly #servers: Servers;
   readonly #now: (() => number) | null;
   readonly #batches = new Batches((text, values) => this.#query(text, [this.#time, ...values]));
   readonly #purging: ReturnType<typeof setInterval>;
@@ -104,11 +105,7 @@ class PostgresStore implements Store {
     this.#pool = pool;
     this.#changes = new Notifications(url, pool);
     this.#now = now;
-    this.#owners = new OwnerLocks(url, {
-      query: (text, values) => this.#query(text, [this.#time, ...values]),
-      acquire: (name, owner, ttl_ms) => this.#batches.acquire.call({ name, owner, ttl_ms }),
-      release: (name, owner) => this.#batches.release.call({ name, owner, ttl_ms: 0 }),
-    });
+    this.#servers = new Servers(url, (text, values) => this.#query(text, [this.#time, ...values]));
     // a failed purge is tried again: expired rows count as deleted anyway
     this.#purging = setInterval(() => void this.#purge().catch(() => {}), PURGE_EVERY_MS);
     Deno.unrefTimer(this.#purging);
@@ -202,15 +199,14 @@ class PostgresStore implements Store {
     return pageOf(rows as StoredRow[], limit);
   }
 
-  async acquire(lease: string, owner: string, ttl_ms: number, wait = true): Promise<number | null> {
-    this.#owners.hold(owner);
-    const { acquire, acquireExpired } = this.#batches;
-    const row = await (wait ? acquire : acquireExpired).call({ name: lease, owner, ttl_ms });
-    return row && Number(row.token);
+  heartbeat(owner: string, ttl_ms: number): Promise<Heartbeat> {
+    return this.#servers.heartbeat(owner, ttl_ms);
   }
 
-  async renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
-    return await this.#batches.renew.call({ name: lease, owner, ttl_ms }) !== null;
+  async acquire(lease: string, owner: string, at_once = true): Promise<number | null> {
+    const { acquire, acquireExpired } = this.#batches;
+    const row = await (at_once ? acquire : acquireExpired).call({ name: lease, owner });
+    return row && Number(row.token);
   }
 
   async free(leases: readonly string[]): Promise<string[]> {
@@ -223,7 +219,7 @@ class PostgresStore implements Store {
   }
 
   async release(lease: string, owner: string): Promise<void> {
-    await this.#batches.release.call({ name: lease, owner, ttl_ms: 0 });
+    await this.#batches.release.call({ name: lease, owner });
     this.#changes.notify(); // a run may wait for the lease
   }
 
@@ -247,7 +243,7 @@ class PostgresStore implements Store {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#purging);
-    await Promise.all([this.#changes.close(), this.#owners.close()]);
+    await Promise.all([this.#changes.close(), this.#servers.close()]);
     await this.#pool.end();
   }
 

@@ -3,7 +3,6 @@
  * open the same file; each batch is one transaction.
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { isSame, type LeaseAttempt, type StoredLease } from "./observed_leases.ts";
 import type { CursorPosition, EncodedChange, RecordRow, StoredRow } from "../rows.ts";
 import {
   ConflictError,
@@ -17,7 +16,27 @@ import {
 import { migrate } from "./schema.ts";
 
 /** Methods of {@link SqliteDatabase} that a store calls; JSON is text in their arguments and results. */
-type Method = "commit" | "entries" | "get" | "list" | "acquire" | "renew" | "release" | "ready";
+type Method =
+  | ("commit" | "entries" | "get" | "list" | "ready")
+  | ("heartbeat" | "bury" | "end" | "acquire" | "free" | "release");
+
+/** The row of an owner of leases. */
+export interface StoredOwner {
+  readonly owner: string;
+  /** End of its time by its own clock, in milliseconds since the epoch; changes with each heartbeat. */
+  readonly until_ms: number;
+}
+
+/** Result of an attempt to acquire a lease: its token, or who has it. */
+export type LeaseAttempt =
+  | { readonly token: number }
+  | {
+    readonly holder: StoredOwner;
+    /** Whether it has a row. The program before this one has none. */
+    readonly has_row: boolean;
+    /** Whether its time is over by the clock of this process, which proves nothing. */
+    readonly is_late: boolean;
+  };
 
 /** One call of the store: a method with its arguments. */
 export type Operation = {
@@ -28,7 +47,14 @@ export type Operation = {
 export type Outcome = { readonly value: unknown } | { readonly conflict: string };
 
 /** Operations that need a transaction. */
-export const WRITES: ReadonlySet<Method> = new Set(["commit", "acquire", "renew", "release"]);
+export const WRITES: ReadonlySet<Method> = new Set([
+  "commit",
+  "heartbeat",
+  "bury",
+  "end",
+  "acquire",
+  "release",
+]);
 
 type Value = string | number | null;
 type Row = Record<string, unknown>;
@@ -42,6 +68,14 @@ const BUSY_TIMEOUT_MS = 5_000;
 const CHECKPOINT_PAGES = 8_000;
 /** Bytes that are written to find out whether the file can be written. */
 const PROBE_BYTES = 65_536;
+/** Milliseconds after which a dead owner is deleted with the leases that were not taken. */
+const KEPT_MS = 10_000;
+/**
+ * Whether the lease `held` may be taken from its owner; the parameter is the time. An owner without a row is
+ * a process of the program before this one: it would renew the lease each 1.5 s.
+ */
+const IS_FREE =
+  `coalesce((SELECT is_dead FROM servers AS s WHERE s.owner = held.owner), held.until_ms + 3600000 <= ?)`;
 /** Condition of rows that have not expired at the time of its parameter. */
 const UNEXPIRED = "coalesce(expires_ms > ?, true)";
 
@@ -304,33 +338,87 @@ export class SqliteDatabase {
     return rows;
   }
 
-  /** Acquires a lease that is free, own, or in the state `expired`. */
-  acquire(lease: string, owner: string, ttl_ms: number, expired: StoredLease | null): LeaseAttempt {
-    const row = this.#first("SELECT owner, token, until_ms FROM leases WHERE name = ?", lease);
-    const held = row && { owner: String(row.owner), until_ms: Number(row.until_ms) };
-    if (held && held.owner !== owner && !isSame(expired, held)) {
-      return { held, late: held.until_ms <= this.#now_ms };
+  /**
+   * Says that an owner lives; returns whether it does, the owners that were not found dead, and whether
+   * others were. Renews its leases for the program before this one, which looks at each.
+   */
+  heartbeat(
+    owner: string,
+    ttl_ms: number,
+    is_new: boolean,
+  ): { lives: boolean; living: StoredOwner[]; deaths: boolean } {
+    const until_ms = this.#now_ms + ttl_ms;
+    if (is_new) this.query("INSERT OR IGNORE INTO servers VALUES (?, ?, 0)", owner, until_ms);
+    const sql = "UPDATE servers SET until_ms = ? WHERE owner = ? AND NOT is_dead RETURNING owner";
+    const own = this.#first(sql, until_ms, owner);
+    this.query("UPDATE leases SET until_ms = ? WHERE owner = ?", until_ms, owner);
+    const owners = this.query("SELECT owner, until_ms, is_dead FROM servers");
+    return {
+      lives: own !== undefined,
+      living: owners.filter(({ is_dead }) => !is_dead) as unknown as StoredOwner[], // the columns of the table
+      deaths: owners.some((other) => other.is_dead && other.owner !== owner),
+    };
+  }
+
+  /**
+   * Finds owners dead, unless they have said meanwhile that they live. Deletes those that have been dead for
+   * some seconds.
+   */
+  bury(owners: readonly StoredOwner[]): void {
+    for (const { owner, until_ms } of owners) {
+      this.query("UPDATE servers SET is_dead = 1 WHERE owner = ? AND until_ms = ?", owner, until_ms);
     }
-    const token = held?.owner === owner ? Number(row!.token) : this.#nextToken();
-    const acquired = { owner, until_ms: this.#now_ms + ttl_ms };
-    this.query(
-      `INSERT INTO leases VALUES (?, ?, ?, ?)
-       ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, until_ms = excluded.until_ms`,
-      ...[lease, owner, token, acquired.until_ms],
+    const gone = this.query(
+      "DELETE FROM servers WHERE is_dead AND until_ms <= ? RETURNING owner",
+      this.#now_ms - KEPT_MS,
     );
-    return { acquired, token };
+    for (const { owner } of gone) this.query("DELETE FROM leases WHERE owner = ?", String(owner));
+  }
+
+  /** Says that an owner has ended. */
+  end(owner: string): void {
+    this.query("UPDATE servers SET is_dead = 1, until_ms = ? WHERE owner = ?", this.#now_ms, owner);
+  }
+
+  /**
+   * Acquires a lease that is free or own. `gone`: owner whose process is known to have ended; `at_once`:
+   * whether the time of a dead owner need not be over.
+   */
+  acquire(lease: string, owner: string, at_once: boolean, gone: string | null): LeaseAttempt {
+    const row = this.#first(
+      `SELECT held.owner, token, ${IS_FREE} AS is_free, coalesce(s.until_ms, held.until_ms) AS until_ms,
+         s.owner IS NOT NULL AS has_row
+       FROM leases AS held LEFT JOIN servers AS s USING (owner) WHERE name = ?`,
+      ...[this.#now_ms, lease],
+    );
+    if (row && row.owner !== owner && row.owner !== gone) {
+      const holder = { owner: String(row.owner), until_ms: Number(row.until_ms) };
+      const is_late = holder.until_ms <= this.#now_ms;
+      if (!row.is_free || !at_once && !is_late) return { holder, has_row: Boolean(row.has_row), is_late };
+    }
+    const token = row?.owner === owner ? Number(row.token) : this.#nextToken();
+    this.query(
+      `INSERT INTO leases SELECT ?, owner, ?, until_ms FROM servers WHERE owner = ?
+       ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, until_ms = excluded.until_ms`,
+      ...[lease, token, owner],
+    );
+    return { token };
+  }
+
+  /** Returns the leases that are free, and those of owners without a row, which may have died. */
+  free(leases: readonly string[]): { lease: string; owner: string | null }[] {
+    const sql = `SELECT ${IS_FREE} AS is_free, held.owner, s.owner IS NULL AS is_unknown
+      FROM leases AS held LEFT JOIN servers AS s USING (owner) WHERE name = ?`;
+    return leases.flatMap((lease) => {
+      const row = this.#first(sql, this.#now_ms, lease);
+      if (!row || row.is_free) return { lease, owner: null };
+      return row.is_unknown ? { lease, owner: String(row.owner) } : [];
+    });
   }
 
   /** Returns a token that was never used before, so that an old fence stays invalid. */
   #nextToken(): number {
     return Number(this.#first("UPDATE last_token SET token = token + 1 RETURNING token")!.token);
-  }
-
-  /** Returns the renewed lease, or null when it was lost. */
-  renew(lease: string, owner: string, ttl_ms: number): StoredLease | null {
-    const until_ms = this.#now_ms + ttl_ms;
-    const sql = "UPDATE leases SET until_ms = ? WHERE name = ? AND owner = ? RETURNING token";
-    return this.#first(sql, until_ms, lease, owner) ? { owner, until_ms } : null;
   }
 
   release(lease: string, owner: string): void {

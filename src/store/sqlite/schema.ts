@@ -64,6 +64,13 @@ const STEPS: readonly string[] = [
   `,
 ];
 
+/** A table that the older program of the same version does not read: it may run beside this one. */
+const ADDED = `CREATE TABLE IF NOT EXISTS servers (
+    owner TEXT PRIMARY KEY,
+    until_ms REAL NOT NULL,
+    is_dead INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID`;
+
 /** Version of the tables that this program reads and writes. */
 export const SCHEMA_VERSION = STEPS.length;
 
@@ -76,12 +83,15 @@ export const SCHEMA_VERSION = STEPS.length;
 export function migrate(database: DatabaseSync): number {
   const version = pragma(database, "user_version");
   const application = pragma(database, "application_id");
-  if (version === SCHEMA_VERSION && application === APPLICATION_ID) return version;
+  const is_known = version === SCHEMA_VERSION && application === APPLICATION_ID;
+  if (is_known && database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'servers'").get()) {
+    return version;
+  }
   database.exec("BEGIN IMMEDIATE");
   try {
     const from = pragma(database, "user_version"); // another process may have migrated the file meanwhile
     refuseForeign(database, from);
-    for (const step of STEPS.slice(from)) database.exec(step);
+    for (const step of [...STEPS.slice(from), ADDED]) database.exec(step);
     database.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
     database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
     database.exec("COMMIT");

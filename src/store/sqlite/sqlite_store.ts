@@ -1,15 +1,18 @@
 /**
  * A store in one SQLite file: lasts beyond the process, and several processes of one machine may share it. A
- * commit is durable when it resolves (write-ahead log, `synchronous=FULL`). Leases are `observed_leases.ts`.
+ * commit is durable when it resolves (write-ahead log, `synchronous=FULL`). A file has no clock of its own,
+ * and those of two servers may differ by minutes and may jump. So an owner of leases counts as dead when its
+ * row has not changed for its time, by the monotonic clock of the server that looks; or at once when its
+ * process is known to have ended.
  */
 import { setImmediate } from "node:timers";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { type LeaseAttempt, ObservedLeases, type StoredLease } from "./observed_leases.ts";
 import { decodeCursor, decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
 import {
   type Change,
   ConflictError,
   type Fence,
+  type Heartbeat,
   type ListOptions,
   type LogEntry,
   type Page,
@@ -17,7 +20,7 @@ import {
   type VersionedRecord,
 } from "../store.ts";
 import { Waiters } from "../waiters.ts";
-import type { Operation } from "./database.ts";
+import type { LeaseAttempt, Operation, SqliteDatabase, StoredOwner } from "./database.ts";
 import { OwnerLocks } from "./owner_locks.ts";
 import type { Failure, FromWorker, ToWorker } from "./worker.ts";
 
@@ -42,6 +45,8 @@ const LARGE_BYTES = 64 * 1024 * 1024;
 const COMPILED = "src/store/sqlite/worker.js";
 /** Maximum operations of one transaction. */
 const MAX_BATCH = 1_000;
+/** Attempts to acquire a lease during the time of an owner that may have died. */
+const ATTEMPTS = 20;
 
 interface Call {
   readonly operation: Operation;
@@ -79,12 +84,16 @@ class SqliteStore implements Store {
   #closed: PromiseWithResolvers<void> | null = null;
   readonly #waiters = new Waiters();
   readonly #owners: OwnerLocks;
-  readonly #observed: ObservedLeases;
+  readonly #monotonic: () => number;
+  /** Owner of another process → the end of its time as last seen, and since when that has not changed. */
+  #seen = new Map<string, { readonly until_ms: number; readonly since_ms: number }>();
+  /** Owner of this process → its time. */
+  readonly #times = new Map<string, number>();
 
   constructor(now: () => number, monotonic: () => number, owners: OwnerLocks) {
     this.#now = now;
     this.#owners = owners;
-    this.#observed = new ObservedLeases(monotonic, (owner) => owners.isGone(owner));
+    this.#monotonic = monotonic;
     this.#worker = createWorker();
     this.#worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.#receive(data);
     this.#worker.onerror = (event) => {
@@ -150,23 +159,68 @@ class SqliteStore implements Store {
     return pageOf(rows, options.limit);
   }
 
-  async acquire(lease: string, owner: string, ttl_ms: number, wait?: boolean): Promise<number | null> {
+  async heartbeat(owner: string, ttl_ms: number): Promise<Heartbeat> {
     await this.#owners.hold(owner);
-    return await this.#observed.acquire(
-      lease,
-      { ttl_ms, wait },
-      (expired) => this.#call<LeaseAttempt>({ method: "acquire", args: [lease, owner, ttl_ms, expired] }),
-    );
+    const found = await this.#call<ReturnType<SqliteDatabase["heartbeat"]>>({
+      method: "heartbeat",
+      args: [owner, ttl_ms, !this.#times.has(owner)],
+    });
+    this.#times.set(owner, ttl_ms);
+    const dead = await this.#deadOf(found.living, owner, ttl_ms);
+    const deaths = found.deaths || dead.length > 0;
+    if (deaths) await this.#call({ method: "bury", args: [dead] });
+    return { lives: found.lives, deaths };
   }
 
-  async renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
-    const renewed = await this.#call<StoredLease | null>({ method: "renew", args: [lease, owner, ttl_ms] });
-    if (renewed) this.#observed.see(lease, renewed);
-    return renewed !== null;
+  /** Resolves to the owners that have died; `own` lives. */
+  async #deadOf(owners: readonly StoredOwner[], own: string, ttl_ms: number): Promise<StoredOwner[]> {
+    const now_ms = this.#monotonic();
+    const before = this.#seen;
+    this.#seen = new Map(); // without those that are no longer there
+    const dead: StoredOwner[] = [];
+    for (const { owner, until_ms } of owners) {
+      const seen = before.get(owner);
+      const since_ms = seen?.until_ms === until_ms ? seen.since_ms : now_ms;
+      this.#seen.set(owner, { until_ms, since_ms });
+      if (owner === own) continue;
+      if (now_ms - since_ms >= ttl_ms || await this.#owners.isGone(owner)) dead.push({ owner, until_ms });
+    }
+    return dead;
+  }
+
+  async acquire(lease: string, owner: string, at_once = true): Promise<number | null> {
+    let before: StoredOwner | null = null;
+    let gone: string | null = null;
+    for (let count = 0;; count++) {
+      const found: LeaseAttempt = await this.#call<LeaseAttempt>({
+        method: "acquire",
+        args: [lease, owner, at_once, gone],
+      });
+      if ("token" in found) return found.token;
+      const { holder, has_row, is_late }: Exclude<LeaseAttempt, { token: number }> = found;
+      if (!at_once || count > ATTEMPTS) return null;
+      if (!has_row && holder.owner !== gone && await this.#owners.isGone(holder.owner)) {
+        gone = holder.owner;
+        continue;
+      }
+      // it may be the lease of a process that has died, or of a living one with another clock
+      const has_changed = before !== null && before.until_ms !== holder.until_ms;
+      if (!is_late || !has_row || has_changed) return null;
+      before = holder;
+      const ttl_ms = this.#times.get(owner) ?? 0;
+      await new Promise((resolve) => setTimeout(resolve, ttl_ms / ATTEMPTS));
+      await this.heartbeat(owner, ttl_ms);
+    }
+  }
+
+  async free(leases: readonly string[]): Promise<string[]> {
+    const found = await this.#call<ReturnType<SqliteDatabase["free"]>>({ method: "free", args: [leases] });
+    const isFree = async (owner: string | null) => owner === null || await this.#owners.isGone(owner);
+    const free = await Promise.all(found.map(async ({ lease, owner }) => await isFree(owner) ? lease : []));
+    return free.flat();
   }
 
   async release(lease: string, owner: string): Promise<void> {
-    this.#observed.forget(lease);
     await this.#call({ method: "release", args: [lease, owner] });
   }
 
@@ -189,12 +243,15 @@ class SqliteStore implements Store {
   async close(): Promise<void> {
     if (!this.#closed) {
       this.#checking?.terminate();
+      for (const owner of this.#times.keys()) {
+        this.#call({ method: "end", args: [owner] }).catch(() => {}); // its time will be over
+      }
       this.#closed = Promise.withResolvers();
       if (this.#failure !== null) this.#closed.resolve();
       else if (this.#running === null && !this.#is_gathering) this.#post({ close: true });
     }
     await this.#closed.promise;
-    await this.#owners.close();
+    await this.#owners.close(); // their files show that they have ended
   }
 
   #post(message: ToWorker): void {

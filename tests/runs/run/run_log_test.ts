@@ -381,7 +381,7 @@ Deno.test("a run whose lease another process acquired cannot commit", async () =
   await until(() => clock.pending > 1);
   const before = memory.entries(handle.id, 0, 1_000)!.length;
   memory.release(`session/${handle.session_id}`, "proc_1");
-  memory.acquire(`session/${handle.session_id}`, "somebody", 60_000);
+  memory.acquire(`session/${handle.session_id}`, "somebody");
   await clock.advance(1_000);
   assertEquals((await handle.settled("end")).status, "running"); // the other process says how it ends
   assertEquals(memory.entries(handle.id, 0, 1_000)!.length, before);

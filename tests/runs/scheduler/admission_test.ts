@@ -18,7 +18,9 @@ async function withProcesses(
 ): Promise<void> {
   const clock = new FakeClock();
   const store = new MemoryStore({ now: () => clock.now() });
-  const held = ["one", "two"].map((owner) => new HeldLeases(store, owner, () => {}));
+  const held = ["one", "two"].map((owner) =>
+    new HeldLeases({ store, clock, newId: () => owner, log: () => {} })
+  );
   const limits = { max_concurrent_runs: 64, max_runs_per_key: 2 };
   const [one, two] = held.map((leases) => new Admission(() => limits, new CallerSlots(leases), clock));
   try {
