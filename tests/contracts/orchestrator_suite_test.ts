@@ -13,6 +13,7 @@ import type {
 } from "preamp";
 import { createLoop } from "preamp/loop";
 import { assert, assertEquals } from "../assert.ts";
+import { STUBBORN } from "../support/misbehaving_loops.ts";
 import { failures } from "./broken_kit.ts";
 
 const check = (create: () => Orchestrator | Module) =>
@@ -89,25 +90,7 @@ const uncoordinated = around((execute) => (prompt, context, providers, tools, ho
   execute(prompt, context, providers, tools, hooks)
 );
 
-/** A loop that tries again after every refusal. */
-function stubborn(): Orchestrator {
-  return {
-    async execute(prompt, context, { mock }, tools) {
-      await context.addMessage({ role: "user", content: prompt });
-      for (let attempt = 0; attempt < 100; attempt++) {
-        try {
-          const { content, tool_calls } = await mock!.complete({ messages: await context.getMessages() });
-          await context.addMessage({ role: "assistant", content });
-          if (!tool_calls) return String(content[0]?.text);
-          for (const { name, arguments: input } of tool_calls) await tools[name]!.execute(input);
-        } catch {
-          // again
-        }
-      }
-      return "I have tried everything.";
-    },
-  };
-}
+const stubborn = () => STUBBORN;
 
 const broken: [string, string, () => Orchestrator][] = [
   [

@@ -93,7 +93,7 @@ Deno.test("a call that its caller aborts counts with estimated tokens: of the lo
   const by_loop = kit({
     limits: { max_total_tokens: 7_000 },
     providers: [endless(text)],
-    orchestrator: async (coordinator) => await coordinator.mount("orchestrator", loop),
+    orchestrator: loop,
   });
   const by_tool = kit({
     limits: { max_total_tokens: 7_000 },

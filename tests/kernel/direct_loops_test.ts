@@ -2,31 +2,13 @@
 import type { ContextManager, Message, Orchestrator, ToolResult } from "preamp";
 import { assertEquals } from "../assert.ts";
 import { MockProvider } from "../../src/testing/mock_provider.ts";
+import { SILENT } from "../support/misbehaving_loops.ts";
 import { calls, contents, hook, kit, type KitOptions, tool } from "../support/sessions.ts";
-
-/** Stores what the tool's guard returned, and calls the model until it requests no tool. */
-const LOOP: Orchestrator = {
-  async execute(prompt, context, { mock }, tools) {
-    await context.addMessage({ role: "user", content: prompt });
-    while (true) {
-      const answer = await mock!.complete({ messages: await context.getMessages() });
-      await context.addMessage({ role: "assistant", content: answer.content });
-      if (!answer.tool_calls) return String(answer.content[0]?.text);
-      for (const { id, name, arguments: input } of answer.tool_calls) {
-        const result = await Promise.resolve(tools[name]!.execute(input)).catch((error) =>
-          `failed: ${error.message}`
-        );
-        const content = typeof result === "string" ? result : String((result as { output: unknown }).output);
-        await context.addMessage({ role: "tool", tool_call_id: id, name, content });
-      }
-    }
-  },
-};
 
 function direct(options: KitOptions) {
   return kit({
     ...options,
-    orchestrator: async (coordinator) => await coordinator.mount("orchestrator", LOOP),
+    orchestrator: SILENT,
   });
 }
 
@@ -90,7 +72,7 @@ Deno.test("a turn whose loop answers with the error of a cancelled call is cance
     },
   };
   const { run, session, turn } = kit({
-    orchestrator: async (coordinator) => await coordinator.mount("orchestrator", loop),
+    orchestrator: loop,
     tools: [tool("work", () => session.cancel("graceful").then(() => "ok"))],
   });
   const { status, output_text } = await run();
@@ -110,7 +92,7 @@ Deno.test("a loop that calls a provider or the context with something else gets 
       return "not reached";
     },
   };
-  const { run } = kit({ orchestrator: async (coordinator) => await coordinator.mount("orchestrator", loop) });
+  const { run } = kit({ orchestrator: loop });
   const { error } = await run();
   assertEquals([...reported, error?.message], [
     'Cannot call provider "mock": the request must be {messages: […]}: received text',
@@ -149,7 +131,7 @@ Deno.test("results that are added at once are together in the history, before th
   );
   const { run, messages } = kit({
     providers: [[calls(["a"], ["b"]), "done"]],
-    orchestrator: async (coordinator) => await coordinator.mount("orchestrator", reversed),
+    orchestrator: reversed,
     tools: [tool("a", () => "A"), tool("b", () => "B")],
     hooks: [
       hook(
@@ -178,7 +160,7 @@ Deno.test("a result that a loop adds without waiting is in its next request", as
     const provider = new MockProvider({ responses: [calls(["a"], ["b"]), "done"] });
     const { run, warnings } = kit({
       providers: [provider],
-      orchestrator: async (coordinator) => await coordinator.mount("orchestrator", hasty),
+      orchestrator: hasty,
       tools: [tool("a", () => "A"), tool("b", () => "B")],
     });
     await run();

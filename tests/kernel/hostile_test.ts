@@ -331,7 +331,7 @@ Deno.test("every tool call has its result in the history, whatever a loop stores
         },
       };
       await survive({
-        orchestrator: async (coordinator) => await coordinator.mount("orchestrator", orchestrator),
+        orchestrator,
         providers: [[() => {
           serial++;
           return {

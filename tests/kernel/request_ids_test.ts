@@ -117,7 +117,7 @@ Deno.test("parallel calls keep their own ids, and what the loop emits meanwhile 
   };
   const { run, of, data } = kit({
     providers: [provider],
-    orchestrator: async (coordinator) => void await coordinator.mount("orchestrator", loop),
+    orchestrator: loop,
   });
   await run();
   const ids = (event: string) =>

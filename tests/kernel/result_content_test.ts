@@ -127,7 +127,7 @@ Deno.test("a loop that stores no result leaves the model its images, and shows h
     },
   };
   const { content, heard, post } = await called({ success: true, output: "seen", content: CONTENT }, {
-    orchestrator: async (coordinator) => void await coordinator.mount("orchestrator", orchestrator),
+    orchestrator,
   });
   assertEquals([content, post?.images], [CONTENT, [IMAGE]]);
   assert(!JSON.stringify(heard).includes(PNG));
