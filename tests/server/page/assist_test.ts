@@ -75,7 +75,7 @@ Deno.test("nothing of the editor fails at any beginning of a sample plan", () =>
     for (let length = 0; length <= text.length; length++) {
       const part = text.slice(0, length);
       suggestionsAt(part, length, schema);
-      if (length % 9 === 0) helpAt(part, length, schema);
+      if (length % 9 === 0) helpAt(readSyntax(part), length, schema);
     }
   }
   const deep = ["[", '{"a":', "- ", "a:\n ", "\"\n'\n", "${", "|\n"].map((part) => part.repeat(20_000));
@@ -85,8 +85,9 @@ Deno.test("nothing of the editor fails at any beginning of a sample plan", () =>
 Deno.test("at each key of each sample plan that the schema explains, the key is offered", () => {
   let explained = 0;
   for (const [name, text] of Object.entries(SAMPLES)) {
-    for (const { from, quote, text: key } of keysIn(readSyntax(text).root)) {
-      if (!helpAt(text, from, schema)?.description) continue; // names of agents, inputs of scripted calls
+    const syntax = readSyntax(text);
+    for (const { from, quote, text: key } of keysIn(syntax.root)) {
+      if (!helpAt(syntax, from, schema)?.description) continue; // names of agents, inputs of scripted calls
       explained++;
       const begin = from + quote.length;
       const without = text.slice(0, begin) + text.slice(begin + key.length);
@@ -137,7 +138,7 @@ Deno.test("suggestionsAt() offers nothing in texts and comments, and leaves a co
 
 Deno.test("helpAt() explains keys and modules", () => {
   const text = "session: { orchestrator: loop-basic }\nlimits: { on_limit: end }\nnothing: 1\n";
-  const help = (part: string) => helpAt(text, text.indexOf(part) + 1, schema);
+  const help = (part: string) => helpAt(readSyntax(text), text.indexOf(part) + 1, schema);
   assertEquals(help("on_limit"), {
     name: "on_limit",
     type: "one of end, pause",

@@ -1,6 +1,6 @@
 /** What may be written at a place of a plan, and what a key of it means, by the JSON Schema of plans. */
 import type { Data } from "preamp/client";
-import { type MapNode, type Node, type Pair, readSyntax, type Scalar } from "./syntax.ts";
+import { type MapNode, type Node, type Pair, readSyntax, type Scalar, type Syntax } from "./syntax.ts";
 
 /** Something that may be written. */
 interface Suggestion {
@@ -76,8 +76,8 @@ export function suggestionsAt(
 }
 
 /** Returns what the key or value at an offset means; null where the schema says nothing. */
-export function helpAt(text: string, offset: number, schema: Data): Help | null {
-  const place = placeAt(readSyntax(text).root, offset, schema);
+export function helpAt({ root }: Syntax, offset: number, schema: Data): Help | null {
+  const place = placeAt(root, offset, schema);
   if (place === null) return null;
   const { scalar, pair, name, schemas } = place;
   if (pair) return helpOf(name, stepInto(schema, schemas, name, pair.value));

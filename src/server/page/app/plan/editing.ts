@@ -84,7 +84,7 @@ export function offsetOf(text: string, line: number, column = 1): number {
 }
 
 /** What the gutter shows at one line. */
-interface LineMark {
+export interface LineMark {
   readonly line: number;
   readonly level: Finding["level"];
   readonly text: string;

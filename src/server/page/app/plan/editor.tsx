@@ -3,14 +3,15 @@
  * it, line by line, with colours, numbers and marks. So undo, input methods, screen readers and phones have the
  * browser's own box.
  */
+import { Component } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import type { Finding } from "../state/plan_draft.ts";
 import { visible } from "../ui/text.tsx";
 import { helpAt, type Suggestions, suggestionsAt } from "./assist.ts";
-import { type Edit, hiddenIn, indent, lineAt, marksOf, newLine, offsetOf } from "./editing.ts";
+import { type Edit, hiddenIn, indent, lineAt, type LineMark, marksOf, newLine, offsetOf } from "./editing.ts";
 import { Floating, HelpText, offsetAt, SuggestionList } from "./floating.tsx";
-import { coloured, readSyntax } from "./syntax.ts";
+import { coloured, type ColouredLine, readSyntax, type Syntax } from "./syntax.ts";
 
 const ID = "plan-text";
 
@@ -50,11 +51,12 @@ export function Editor({ state }: { state: AppState }) {
   const chosen = open?.items[open.active];
   const line = open ? 0 : marked || (cursor === null ? 0 : lineAt(text, cursor)); // the list is there, too
   const findings = plan.findings.value;
+  const syntax = useMemo(() => readSyntax(text), [text]);
   const lines = useMemo(
-    () => <Lines text={text} findings={findings} line={line} onMark={setMarked} />,
+    () => <Lines text={text} syntax={syntax} findings={findings} line={line} onMark={setMarked} />,
     [text, findings, line],
   );
-  const help = (at: number | null) => at === null || schema === null ? null : helpAt(text, at, schema);
+  const help = (at: number | null) => at === null || schema === null ? null : helpAt(syntax, at, schema);
   const at_cursor = useMemo(() => help(cursor), [text, schema, cursor]);
   const at_pointer = useMemo(() => help(pointed), [text, schema, pointed]);
 
@@ -206,8 +208,9 @@ export function Editor({ state }: { state: AppState }) {
 }
 
 /** The lines behind the text area, in colours, with their numbers and marks. */
-function Lines({ text, findings, line, onMark }: {
+function Lines({ text, syntax, findings, line, onMark }: {
   text: string;
+  syntax: Syntax;
   findings: readonly Finding[];
   /** The line whose findings are shown; 0 for none. */
   line: number;
@@ -216,30 +219,52 @@ function Lines({ text, findings, line, onMark }: {
   const marks = new Map(marksOf([...findings, ...hiddenIn(text)]).map((mark) => [mark.line, mark]));
   return (
     <div class="lines" aria-hidden="true">
-      {coloured(text, readSyntax(text).tokens).map((parts, at) => {
+      {coloured(text, syntax.tokens).map((parts, at) => {
         const mark = marks.get(at + 1);
-        return (
-          <div class={mark?.level} key={at}>
-            {mark && (
-              <span
-                class="mark"
-                title={mark.text}
-                onMouseEnter={() => onMark(mark.line)}
-                onMouseLeave={() => onMark(0)}
-              >
-                {mark.level === "error" ? "✗" : "!"}
-              </span>
-            )}
-            {parts.length === 0 && <span class="copy" data-text=" " />}
-            {parts.map(([kind, part], index) => (
-              <span class={kind ? `copy ${kind}` : "copy"} data-text={part} key={index} />
-            ))}
-            {mark && mark.line === line && <div class={`at-line ${mark.level}`}>{visible(mark.text)}</div>}
-          </div>
-        );
+        return <Line parts={parts} mark={mark} open={mark?.line === line} onMark={onMark} key={at} />;
       })}
     </div>
   );
+}
+
+interface LineProps {
+  parts: ColouredLine;
+  mark: LineMark | undefined;
+  /** Whether its findings are shown. */
+  open: boolean;
+  onMark: (line: number) => void;
+}
+
+/** One line; drawn again only if it has changed, because a plan may have thousands. */
+class Line extends Component<LineProps> {
+  override shouldComponentUpdate({ parts, mark, open }: LineProps): boolean {
+    const { props } = this;
+    return open !== props.open || mark?.text !== props.mark?.text || mark?.level !== props.mark?.level ||
+      mark?.line !== props.mark?.line || parts.length !== props.parts.length ||
+      parts.some(([kind, part], index) => kind !== props.parts[index]![0] || part !== props.parts[index]![1]);
+  }
+
+  override render({ parts, mark, open, onMark }: LineProps) {
+    return (
+      <div class={mark?.level}>
+        {mark && (
+          <span
+            class="mark"
+            title={mark.text}
+            onMouseEnter={() => onMark(mark.line)}
+            onMouseLeave={() => onMark(0)}
+          >
+            {mark.level === "error" ? "✗" : "!"}
+          </span>
+        )}
+        {parts.length === 0 && <span class="copy" data-text=" " />}
+        {parts.map(([kind, part], index) => (
+          <span class={kind ? `copy ${kind}` : "copy"} data-text={part} key={index} />
+        ))}
+        {mark && open && <div class={`at-line ${mark.level}`}>{visible(mark.text)}</div>}
+      </div>
+    );
+  }
 }
 
 /** Edits the text in a way that the browser can undo. */

@@ -56,7 +56,7 @@ interface ListNode {
 export type Node = Scalar | MapNode | ListNode;
 
 /** A text that was read. */
-interface Syntax {
+export interface Syntax {
   readonly tokens: readonly Token[];
   readonly root: Node | null;
 }
@@ -289,9 +289,12 @@ export function readSyntax(text: string): Syntax {
   }
 }
 
-/** Returns the lines of a text, each as its parts with their colours. */
-export function coloured(text: string, tokens: readonly Token[]): [kind: TokenKind, part: string][][] {
-  const lines: [TokenKind, string][][] = [[]];
+/** The parts of a line with their colours. */
+export type ColouredLine = [kind: TokenKind, part: string][];
+
+/** Returns the lines of a text. */
+export function coloured(text: string, tokens: readonly Token[]): ColouredLine[] {
+  const lines: ColouredLine[] = [[]];
   let at = 0;
   const add = (kind: TokenKind, to: number) => {
     for (const [index, part] of text.slice(at, to).split("\n").entries()) {
