@@ -241,9 +241,10 @@ async function planOf(
     ["preamp chat --demo", "a tour without either"],
   ];
   const lines = wrapText(`There is no model to talk to: no key of a provider is set${said}.`, width);
+  const widest = Math.max(...ways.map(([command]) => command.length));
   for (const [command, what] of ways) {
-    const fits = command.length + what.length + 4 <= width;
-    lines.push(`  ${bold(command)}${fits ? `  ${what}` : ""}`);
+    const fits = widest + what.length + 4 <= width;
+    lines.push(`  ${bold(command)}${fits ? `${" ".repeat(widest - command.length)}  ${what}` : ""}`);
     if (!fits) lines.push(...wrapText(what, width - 6).map((line) => `      ${line}`));
   }
   io.err.write(`${lines.join("\n")}\n`);

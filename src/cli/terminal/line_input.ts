@@ -43,7 +43,7 @@ export interface PersonInput {
 const CONTINUES = "\\";
 
 /** Returns a message of lines, and whether it continues in the next line. */
-export function joinLines(lines: readonly string[]): { text: string; continues: boolean } {
+function joinLines(lines: readonly string[]): { text: string; continues: boolean } {
   const continues = lines.at(-1)?.endsWith(CONTINUES) === true;
   const text = lines.map((line) => line.endsWith(CONTINUES) ? line.slice(0, -1) : line).join("\n");
   return { text, continues };

@@ -24,7 +24,7 @@ const RESIZE_MS = 60;
 const LEAST_COLUMNS = 8;
 
 /** A terminal whose scrollback is kept. */
-export class KeptScrollback implements Terminal {
+class KeptScrollback implements Terminal {
   /** What is drawn; set right after it is made with this terminal. */
   screen: TuiMainScreen | null = null;
   readonly #inner: Terminal;
