@@ -19,7 +19,7 @@ its model has half answered    | model 2 | here         | model 2   | here      
 the answer is stored           | next    | here         | next      | here      | next        | next    | fails
 a hook is asked about the call | next    | here         | next      | here      | next        | next    | fails
 a question is open             | next    | here         | next      | here      | next        | next    | fails
-the question is answered       | cut 0   | here         | cut 0-1   | here      | cut 0-1     | here    | fails
+the question is answered       | cut 0   | here         | cut 0-1   | here      | cut 0       | here    | fails
 a tool runs                    | cut 1   | here         | cut 1     | here      | cut 1       | cut 1   | fails
 the result is stored           | next    | here         | model 1-2 | here      | model 1-2   | here    | fails
 an idempotent tool runs        | tool 2  | here         | tool 2    | here      | tool 2      | tool 2  | fails

@@ -1,7 +1,7 @@
 /** Some servers that share a store and fail at random: see `../support/simulation.ts`. */
 import { assert } from "../assert.ts";
 import { propertyOptions } from "../support/cases.ts";
-import { LONGEST_TAKEOVER_MS, simulate } from "../support/simulation.ts";
+import { callsPerSecond, LONGEST_TAKEOVER_MS, simulate } from "../support/simulation.ts";
 
 const { numRuns, seed } = propertyOptions(3, 10, 100);
 
@@ -20,3 +20,11 @@ for (let index = 0; index < numRuns; index++) {
     assert(report.longest_takeover_ms <= LONGEST_TAKEOVER_MS, JSON.stringify(report));
   });
 }
+
+Deno.test("calls of the store grow with the servers, and not with the runs that wait for their model", async () => {
+  const few = await callsPerSecond(6, 15);
+  const runs = await callsPerSecond(6, 30);
+  const both = await callsPerSecond(12, 30);
+  assert(runs <= 1.1 * few, `${few} calls a second with 15 runs, ${runs} with 30`);
+  assert(both <= 2.2 * few, `${few} calls a second of 6 servers, ${both} of 12`);
+});

@@ -122,6 +122,15 @@ export async function simulate(world: World): Promise<Report> {
   }
 }
 
+/**
+ * Resolves to the calls of the store in one second, while servers have runs in which nothing happens: each
+ * waits for its model.
+ */
+export async function callsPerSecond(servers: number, runs: number): Promise<number> {
+  const world = { seed: 1, servers, sessions: runs, runs: 1, trouble_s: 0, rate: 0, call_s: 1e6 };
+  return await new Simulation(world).idle();
+}
+
 class Simulation {
   readonly #world: World;
   readonly #servers: Server[] = [];
@@ -143,6 +152,8 @@ class Simulation {
   /** Lease of a killed server, of a run that has not ended → when the server was killed. */
   readonly #orphaned = new Map<string, number>();
   readonly #problems: string[] = [];
+  /** Calls of the store. */
+  #calls = 0;
   readonly #report: Report = {
     runs: 0,
     taken_over: 0,
@@ -180,6 +191,20 @@ class Simulation {
     await this.#checkRuns();
     for (const { service } of this.#servers) await this.#within(service.runs.close());
     return this.#report;
+  }
+
+  async idle(): Promise<number> {
+    const { servers, sessions } = this.#world;
+    const { clock } = this.#base;
+    using _intervals = intervalsOf(clock);
+    for (let count = 0; count < servers; count++) this.#start();
+    for (let index = 0; index < sessions; index++) await this.#post(`s${index}`);
+    await clock.advance(10_000);
+    this.#calls = 0;
+    await clock.advance(20_000);
+    const calls = this.#calls;
+    for (const { connection } of this.#servers) connection.cut();
+    return calls / 20;
   }
 
   async #within(done: Promise<void>): Promise<void> {
@@ -351,6 +376,7 @@ class Simulation {
 
   /** Checks a call of the store by a server, at the moment at which it is carried out. */
   #observe(server: Server, method: string, args: readonly unknown[], result: unknown): void {
+    this.#calls++;
     if (method === "acquire" && typeof result === "number") this.#acquired(server, String(args[0]), result);
     else if (method === "release") {
       const lease = String(args[0]);

@@ -81,8 +81,9 @@ export class HeldLeases implements LeaseOwner {
 
   async #beat(): Promise<void> {
     const owner = this.#owner;
-    const at = now();
-    const { lives, deaths } = await this.#deps.store.heartbeat(owner, LIVES_MS);
+    const { clock, store } = this.#deps;
+    const at = { monotonic_ms: clock.monotonic(), day_ms: clock.now() };
+    const { lives, deaths } = await store.heartbeat(owner, LIVES_MS);
     if (lives) this.#beat_at = at;
     else this.#lose();
     if (deaths) this.onDeaths();
@@ -110,7 +111,13 @@ export class HeldLeases implements LeaseOwner {
 
   get is_certain(): boolean {
     if (!this.#deps.store.changed) return true; // no other process
-    return this.#beat_at !== null && since(this.#beat_at) < CERTAIN_MS;
+    return this.#beat_at !== null && this.#since(this.#beat_at) < CERTAIN_MS;
+  }
+
+  /** Returns the milliseconds since a time, by the clock that says more. */
+  #since({ monotonic_ms, day_ms }: Instant): number {
+    const { clock } = this.#deps;
+    return Math.max(clock.monotonic() - monotonic_ms, Math.abs(clock.now() - day_ms));
   }
 
   /** Stops the heartbeats. */
@@ -127,15 +134,6 @@ export class HeldLeases implements LeaseOwner {
 interface Instant {
   readonly monotonic_ms: number;
   readonly day_ms: number;
-}
-
-function now(): Instant {
-  return { monotonic_ms: performance.now(), day_ms: Date.now() };
-}
-
-/** Returns the milliseconds since a time, by the clock that says more. */
-function since({ monotonic_ms, day_ms }: Instant): number {
-  return Math.max(performance.now() - monotonic_ms, Math.abs(Date.now() - day_ms));
 }
 
 /** Returns the error of a run whose session is in use. `fact`: by what. */
