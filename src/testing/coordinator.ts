@@ -1,7 +1,6 @@
-/** A coordinator for tests of one module, complete but without a session, a log and guards. */
+/** A coordinator for tests of one module: records what it mounts. Runs no turn; see `session.ts`. */
 import { CancellationToken } from "../sdk/cancellation.ts";
 import {
-  type CallFacts,
   type Cleanup,
   type Clock,
   type ContextManager,
@@ -12,7 +11,7 @@ import {
   type Orchestrator,
   type Permissions,
 } from "../sdk/contracts.ts";
-import { errorMessage, errorName } from "../sdk/errors.ts";
+import { errorName, PreampError } from "../sdk/errors.ts";
 import {
   admitInjections,
   afterApproval,
@@ -28,18 +27,8 @@ import { count, emptyCounters } from "../sdk/run_counters.ts";
 import { SessionStatus } from "../sdk/session_status.ts";
 import { registerHook } from "../sdk/handler_list.ts";
 import { resolvePoint, type SingleSlot, withSnakeCase } from "../sdk/snake_case_aliases.ts";
-import { changedResult } from "../sdk/loop/tool_calls.ts";
 import type { Message } from "../sdk/messages.ts";
-import {
-  cancelledCallText,
-  modelContent,
-  shownResult,
-  type Tool,
-  type ToolCall,
-  toolErrorType,
-  ToolResult,
-  toToolResult,
-} from "../sdk/tools.ts";
+import { type Tool, type ToolCall, ToolResult } from "../sdk/tools.ts";
 import { EventRecorder } from "./hooks.ts";
 import { ApprovalTimeoutError, FakeApproval, MockContextManager, MockTool } from "./mocks.ts";
 import { FakeClock, withinTime } from "./clocks.ts";
@@ -262,44 +251,10 @@ export class TestCoordinator implements Coordinator {
     return collected;
   }
 
-  /** Runs a call of a mounted tool between `tool:pre` and `tool:post` or `tool:error`. */
-  async callTool(call: ToolCall, { parallel_group_id }: CallFacts = {}): Promise<Message> {
-    const { id, name } = call;
-    const { hooks, session_id, cancellation } = this;
-    const answer = (content: Message["content"]): Message => ({
-      role: "tool",
-      tool_call_id: id,
-      name,
-      content,
-    });
-    if (cancellation.is_immediate) return answer(cancelledCallText(name));
-    const group = parallel_group_id === undefined ? {} : { parallel_group_id };
-    const gated = { tool_name: name, tool_call_id: id, tool_input: call.arguments, ...group };
-    const pre = await this.processHookResult(await hooks.emit("tool:pre", gated), "tool:pre");
-    if (pre.action === "deny") return answer(`Denied by hook: ${pre.reason}`);
-    const tool_input = isObject(pre.data.tool_input) ? pre.data.tool_input : call.arguments;
-    const facts = { ...gated, tool_input };
-    const tool = this.tools[name];
-    if (!tool) {
-      const msg = `Tool '${name}' not found`;
-      await hooks.emit("tool:error", { ...facts, error: { type: "tool_not_found", msg } });
-      return answer(`Error: ${msg}`);
-    }
-    try {
-      const context = { id, session_id, signal: cancellation.signal, progress: () => {} };
-      const result = toToolResult(await tool.execute(tool_input, context));
-      const post = await hooks.emit("tool:post", { ...facts, result: shownResult(result) });
-      await this.processHookResult(post, "tool:post");
-      return answer(modelContent(changedResult(result, post) ?? result));
-    } catch (error) {
-      if (cancellation.is_immediate) return answer(cancelledCallText(name));
-      const failure = { type: toolErrorType(error), msg: errorMessage(error) };
-      await this.processHookResult(
-        await hooks.emit("tool:error", { ...facts, error: failure }),
-        "tool:error",
-      );
-      return answer(`Error executing tool: ${failure.msg}`);
-    }
+  /** Rejects: only a {@link TestSession} runs turns, with gates and limits. */
+  callTool({ name }: ToolCall): Promise<Message> {
+    const fact = "a TestCoordinator runs no turn; run the loop in a TestSession";
+    return Promise.reject(new PreampError("internal", `Cannot call tool "${name}": ${fact}`));
   }
 
   /**

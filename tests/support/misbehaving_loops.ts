@@ -76,7 +76,7 @@ export const FORGING: Orchestrator = {
   },
 };
 
-/** Continues after its end: calls the model, a tool and the context. `left` resolves when that has failed. */
+/** Continues after its end: calls the model and a tool. `left` resolves when that has failed. */
 export function lingering(): Orchestrator & { left: Promise<PromiseSettledResult<unknown>[]> } {
   const { promise: left, resolve } = Promise.withResolvers<PromiseSettledResult<unknown>[]>();
   return {

@@ -16,7 +16,7 @@ import {
   ScriptedOrchestrator,
 } from "../../src/testing/mocks.ts";
 import { FakeClock } from "../../src/testing/clocks.ts";
-import type { ToolResult } from "../../src/sdk/tools.ts";
+import type { ToolCall, ToolResult } from "../../src/sdk/tools.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 
 Deno.test("TestCoordinator contains what a calculator module mounts", async () => {
@@ -119,6 +119,15 @@ Deno.test("collectContributions() resolves to the successful values in order", a
   assertEquals(await coordinator.collectContributions("c"), [1, ["a"]]);
   coordinator.requestCancel(true);
   assertEquals(await coordinator.collectContributions("c"), []);
+});
+
+Deno.test("callTool() says that only a TestSession runs turns", async () => {
+  const call = { id: "c1", name: "echo", arguments: {} } as ToolCall;
+  await assertRejects(
+    () => createTestCoordinator().callTool(call),
+    PreampError,
+    "run the loop in a TestSession",
+  );
 });
 
 Deno.test("capabilities overwrite silently and are null when missing", () => {
