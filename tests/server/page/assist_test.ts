@@ -2,7 +2,13 @@
 import { createPreamp } from "preamp/server";
 import { PreampClient } from "preamp/client";
 import { helpAt, suggestionsAt } from "../../../src/server/page/app/plan/assist.ts";
-import { coloured, type Node, readSyntax, type Scalar } from "../../../src/server/page/app/plan/syntax.ts";
+import {
+  coloured,
+  type Node,
+  offsetOfPath,
+  readSyntax,
+  type Scalar,
+} from "../../../src/server/page/app/plan/syntax.ts";
 import { parsePlanText } from "../../../src/plan/parse/parse.ts";
 import { assert, assertEquals } from "../../assert.ts";
 
@@ -147,4 +153,18 @@ Deno.test("helpAt() explains keys and modules", () => {
   });
   assertEquals(help("loop-basic")?.name, "loop-basic");
   assertEquals(help("nothing"), null);
+});
+
+Deno.test("offsetOfPath() finds what a path leads to, or the last thing on the way", () => {
+  const text = 'tools:\n  - a\n  - module: b\n    config: { "x y": [1, 2] }\n';
+  const found = (path: string) => {
+    const at = offsetOfPath(readSyntax(text), path);
+    return at === null ? null : text.slice(at, at + 5);
+  };
+  assertEquals(found("tools"), "tools");
+  assertEquals(found("tools[0]"), "a\n  -");
+  assertEquals(found("tools[1]"), "modul");
+  assertEquals(found('tools[1].config["x y"][1]'), "2] }\n");
+  assertEquals(found("tools[1].config.nothing"), "confi");
+  assertEquals([found("nothing"), found("")], [null, null]);
 });

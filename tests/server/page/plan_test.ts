@@ -93,7 +93,7 @@ Deno.test("PlanDraft reports findings at their lines, and of a refused run too",
   assertMatch(draft.findings.value[0]!.message, /tool-nothing/);
 });
 
-Deno.test("PlanDraft marks no lines for a named plan, whose file it does not show", async () => {
+Deno.test("PlanDraft marks the lines of the shown text for a named plan, not those of its file", async () => {
   const plans = await Deno.makeTempDir();
   await Deno.writeTextFile(`${plans}/typo.yaml`, `# a comment\n${OWN}tools: [tool-bsh]\n`);
   await using server = open(memory(), pathToFileURL(`${plans}/`));
@@ -101,7 +101,7 @@ Deno.test("PlanDraft marks no lines for a named plan, whose file it does not sho
   await draft.load();
   await draft.choose("typo");
   assertEquals([await reviewed(draft), draft.choice(false)], ["invalid", { plan_ref: "typo" }]);
-  assertEquals(draft.findings.value.map(({ path, line }) => [path, line]), [["tools[0]", undefined]]);
+  assertEquals(draft.findings.value.map(({ path, line }) => [path, line]), [["tools[0]", 7]]);
   draft.edit(`${draft.text.value}\n`);
   assertEquals([await reviewed(draft), draft.findings.value.map(({ line }) => typeof line)], ["invalid", [
     "number",

@@ -310,3 +310,29 @@ export function coloured(text: string, tokens: readonly Token[]): ColouredLine[]
   add(null, text.length);
   return lines;
 }
+
+/** Steps of a path such as `tools[0].config["a b"]`. */
+const STEP = /\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.[\]]+)/g;
+
+/** Returns the offset of what a path leads to, or of the last thing on the way; null for none. */
+export function offsetOfPath({ root }: Syntax, path: string): number | null {
+  let node: Node | null = root;
+  let offset: number | null = null;
+  for (const [, quoted, index, name] of path.matchAll(STEP)) {
+    if (node?.kind === "list") node = node.items[Number(index)] ?? null;
+    else if (node?.kind === "map") {
+      const pair: Pair | undefined = node.pairs.find(({ key }) => key.text === (name ?? quoted ?? index));
+      if (!pair) break;
+      [offset, node] = [pair.key.from, pair.value];
+      continue;
+    } else break;
+    offset = beginOf(node) ?? offset;
+  }
+  return offset;
+}
+
+/** Returns the offset of the first scalar of a value. */
+function beginOf(node: Node | null | undefined): number | undefined {
+  if (node?.kind === "map") return node.pairs[0]?.key.from;
+  return node?.kind === "list" ? beginOf(node.items[0]) : node?.from;
+}

@@ -4,6 +4,7 @@
  */
 import { batch, computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { type Data, PreampApiError, type PreampClient, type RunRequest } from "preamp/client";
+import { offsetOfPath, readSyntax } from "../plan/syntax.ts";
 import { sentenceOf } from "./failures.ts";
 import type { TextStorage } from "./tab_storage.ts";
 
@@ -442,11 +443,16 @@ export class PlanDraft {
     );
   }
 
-  /** Returns findings; those of a named plan have lines of its file, which the editor does not show. */
+  /** Returns findings; those of a named plan have lines of its file, and get those of the shown text. */
   #found(level: Finding["level"], details: readonly Data[]): Finding[] {
-    const is_named = this.#input.plan_ref !== undefined;
+    const { value: text } = this.text;
+    const syntax = this.#input.plan_ref === undefined ? null : readSyntax(text);
+    const placed = (path: string) => {
+      const at = syntax && offsetOfPath(syntax, path);
+      return at === null ? {} : { line: text.slice(0, at).split("\n").length };
+    };
     return details.map(({ line, column, path = "", ...detail }) =>
-      ({ ...detail, ...(is_named ? {} : { line, column }), path, level }) as Finding
+      ({ ...detail, ...(syntax ? placed(`${path}`) : { line, column }), path, level }) as Finding
     );
   }
 
