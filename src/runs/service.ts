@@ -124,7 +124,7 @@ export class RunService implements Runs {
       ended_at !== null || until === "attention" && AWAITING.has(status);
     const { stopped } = this.#remote;
     while (!holds(run) && this.#remote.possible && !stopped.aborted) {
-      await this.#remote.changed(stopped);
+      await this.#remote.changed(stopped, (name) => name === run.id);
       const active = this.#activeRun(caller, run.id); // this process may have continued it
       if (active) return await active.settled(until);
       const { id } = run;
@@ -352,7 +352,10 @@ export class RunService implements Runs {
         after = entries.at(-1)!.seq;
         if (entries.at(-1)!.event === "run:end") return;
       } else if (closed) return;
-      else await (active ? active.log.changed(after, signal) : this.#remote.changed(signal));
+      else {await (active
+          ? active.log.changed(after, signal)
+          : this.#remote.changed(signal, (name) =>
+            name === run_id));}
     }
   }
 
@@ -467,7 +470,8 @@ export class RunService implements Runs {
    */
   shareStore(): void {
     if (this.#deps.recovers !== false) this.#scheduler.recovery.start();
-    if (this.#remote.possible) this.#remote.start(() => this.#scheduler.checkQueues());
+    if (!this.#remote.possible) return;
+    this.#remote.start(() => this.#scheduler.checkQueues(), (name) => this.#scheduler.isAwaited(name));
   }
 
   /** Stops accepting runs, lets running ones end for `grace_ms`, then cancels them. */

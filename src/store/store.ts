@@ -157,8 +157,11 @@ export interface Store {
   release(lease: string, owner: string): Awaitable<void>;
   /**
    * Resolves when another process has changed the store, or `signal` aborts. Absent: no other process can.
+   * `concerns`: asked about the names of what was changed (logs and kinds of records with additions,
+   * released leases) where the store knows them; a change of which it returns false for each may not be
+   * reported. Default: all.
    */
-  changed?(signal: AbortSignal): Promise<void>;
+  changed?(signal: AbortSignal, concerns?: (name: string) => boolean): Promise<void>;
   /** Returns whether the store can be read and written now, and the reason if not. */
   ready(): Awaitable<{ ok: boolean; reason?: string }>;
   close(): Awaitable<void>;

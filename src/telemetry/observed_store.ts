@@ -80,7 +80,7 @@ export function observedStore(
     free: (...args) => observed(() => store.free(...args)),
     heartbeat: (...args) => observed(() => store.heartbeat(...args)),
     release: (...args) => observed(() => store.release(...args)),
-    ...(store.changed ? { changed: (signal: AbortSignal) => store.changed!(signal) } : {}),
+    ...(store.changed && { changed: (...args) => store.changed!(...args) }),
     ready: () => store.ready(),
     close: () => store.close(),
   };

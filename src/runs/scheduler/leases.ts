@@ -151,9 +151,12 @@ export function busyElsewhere(run_id?: string): string {
     `another machine, the session is free within ${FREE_AFTER_S} s`;
 }
 
+/** Begin of the names of these leases. */
+export const SESSION = "session/";
+
 /** Returns the name of a session's lease. */
 export function sessionLease(session_id: string): string {
-  return `session/${session_id}`;
+  return SESSION + session_id;
 }
 
 interface SessionLease {

@@ -76,15 +76,18 @@ export class RemoteRuns {
   }
 
   /**
-   * Resolves when another process has changed the store, `signal` aborts, or after a second: this process may
-   * have continued the run meanwhile.
+   * Resolves when another process has changed what has one of the names that `concerns` returns true for,
+   * `signal` aborts, or after a second: this process may have continued the run meanwhile.
    */
-  async changed(signal: AbortSignal): Promise<void> {
+  async changed(signal: AbortSignal, concerns: (name: string) => boolean): Promise<void> {
     const { store, clock } = this.#deps;
     const over = new AbortController();
     const either = AbortSignal.any([signal, over.signal]);
     try {
-      await Promise.race([store.changed?.(either), clock.after(LOOK_EVERY_MS, either).catch(() => {})]);
+      await Promise.race([
+        store.changed?.(either, concerns),
+        clock.after(LOOK_EVERY_MS, either).catch(() => {}),
+      ]);
     } finally {
       over.abort();
     }
@@ -151,20 +154,23 @@ export class RemoteRuns {
       if (run?.index?.open !== "true") {
         return { code: "run_ended", message: `Cannot change run "${run_id}": it has ended` };
       }
-      await this.changed(timeout);
+      await this.changed(timeout, (name) => name === KIND || name === run_id);
     }
     return undefined;
   }
 
-  /** Carries out commands of other processes until {@link stop}; calls `onChange` after their changes. */
-  start(onChange: () => void): void {
+  /**
+   * Carries out commands of other processes until {@link stop}; calls `onChange` after their changes of what
+   * has one of the names that `concerns` returns true for.
+   */
+  start(onChange: () => void, concerns: (name: string) => boolean): void {
     const { signal } = this.#stopped;
     const { clock, log } = this.#deps;
     const repeat = async () => {
       while (!signal.aborted) {
         try {
           await this.#handleOpenCommands();
-          await this.changed(signal);
+          await this.changed(signal, (name) => name === KIND || concerns(name));
           onChange();
         } catch (error) {
           log("error", "run_commands_not_read", { message: errorMessage(error) });

@@ -221,6 +221,11 @@ export class RunScheduler implements RunOwner {
     return this.context.anywhere.settled(run.options.caller, run.current(), until);
   }
 
+  /** Returns whether the release of a lease may let a waiting run of this process start. */
+  isAwaited(lease: string): boolean {
+    return this.#queue.awaits(lease);
+  }
+
   /** Starts waiting runs whose session another process has released. */
   checkQueues(): void {
     void this.#queue.checkAll();

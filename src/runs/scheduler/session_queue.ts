@@ -9,7 +9,7 @@ import { allRecords, type ListedRecord } from "../../store/store.ts";
 import type { Lease } from "../run/lease.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { Caller } from "../types.ts";
-import { sessionLease } from "./leases.ts";
+import { SESSION, sessionLease } from "./leases.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
 
 /** The open runs of a session, in all processes. */
@@ -51,6 +51,12 @@ export class SessionQueue {
   /** Returns whether runs of this process wait for a session. */
   has(session_id: string): boolean {
     return this.#sessions.has(session_id);
+  }
+
+  /** Returns whether the release of a lease may let a run of this process start. */
+  awaits(lease: string): boolean {
+    if (lease.startsWith(WAITING)) return this.#sessions.size > 0; // of a run before it in its queue, maybe
+    return lease.startsWith(SESSION) && this.#sessions.has(lease.slice(SESSION.length));
   }
 
   /** Reads the open runs of a session. */
@@ -220,9 +226,12 @@ export class SessionQueue {
   }
 }
 
+/** Begin of the names of these leases. */
+const WAITING = "waiting/";
+
 /** Returns the name of the lease of a waiting run. */
 export function waitingLease(run_id: string): string {
-  return `waiting/${run_id}`;
+  return WAITING + run_id;
 }
 
 /** Returns a place whose texts sort in the order of the queue. */

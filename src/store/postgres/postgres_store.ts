@@ -127,7 +127,7 @@ class PostgresStore implements Store {
       if (hasCode(error, "storage_full")) this.#is_writable = false;
       throw error;
     }
-    this.#changes.notify();
+    this.#changes.notify(namesOf(changes));
   }
 
   /** Makes the commits of a run, nearly all, in one statement. */
@@ -220,7 +220,7 @@ class PostgresStore implements Store {
 
   async release(lease: string, owner: string): Promise<void> {
     await this.#batches.release.call({ name: lease, owner });
-    this.#changes.notify(); // a run may wait for the lease
+    this.#changes.notify([lease]); // a run may wait for it
   }
 
   async ready(): Promise<{ ok: boolean; reason?: string }> {
@@ -235,8 +235,8 @@ class PostgresStore implements Store {
     }
   }
 
-  changed(signal: AbortSignal): Promise<void> {
-    return this.#changes.changed(signal);
+  changed(signal: AbortSignal, concerns?: (name: string) => boolean): Promise<void> {
+    return this.#changes.changed(signal, concerns);
   }
 
   async close(): Promise<void> {
@@ -279,6 +279,13 @@ class PostgresStore implements Store {
   async #purge(): Promise<void> {
     while (!this.#closed && await retried(() => purgePart(this.#pool, this.#time)));
   }
+}
+
+/** Returns the names of what changes add to: logs, and kinds of records. */
+function namesOf(changes: readonly Change[]): string[] {
+  return changes.flatMap((change) =>
+    "append" in change ? change.append : "put" in change ? change.put.kind : []
+  );
 }
 
 /**

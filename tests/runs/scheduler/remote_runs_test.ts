@@ -30,7 +30,7 @@ Deno.test("RemoteRuns.send() reaches a server whose clock is two days ahead", as
       },
     );
   const executing = remote(receiver, true);
-  executing.start(() => {});
+  executing.start(() => {}, () => false);
   const command = { kind: "steer", text: "faster" } as const;
   await remote(sender, false).send("run_1", command);
   executing.stop();

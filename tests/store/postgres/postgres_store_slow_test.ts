@@ -74,10 +74,10 @@ if (POSTGRES === null) {
     })();
     for (let round = 0; round < 20; round++) {
       const seen = other.changed(signal);
-      one.notify();
+      one.notify([]);
       await seen;
       const { promise } = woken;
-      other.notify();
+      other.notify(["log"]);
       await promise;
     }
     assert(wakes <= 21, String(wakes)); // those of the other, and one of its start
@@ -88,6 +88,35 @@ if (POSTGRES === null) {
     await store.close();
     stop.abort();
     await Promise.all([counting, one.close(), other.close()]);
+    await pool.end();
+  });
+
+  Deno.test("changed() of a reader of one log does not resolve when other logs, records or leases change", async () => {
+    const url = await emptyDatabase();
+    const pool = createPool(url, { max: 2, timeout_ms: 60_000, named: true });
+    const reading = new Notifications(url, pool, HANGS_MS, HANGS_MS);
+    const { signal } = new AbortController();
+    const store = await openPostgresStore(url);
+    const put = { put: { kind: "run", key: "a", namespace: "a", value: {} } };
+    let is_listening = false;
+    const listening = reading.changed(signal).then(() => is_listening = true);
+    while (!is_listening) await store.commit([put]);
+    await listening;
+    const asked = new Set<string>();
+    let is_woken = false;
+    const woken = reading.changed(signal, (name) => {
+      asked.add(name);
+      return name === "log";
+    }).then(() => is_woken = true);
+    await store.heartbeat("me", 60_000);
+    await store.acquire("lease", "me");
+    await store.commit([{ append: "another", after: 0, entries: [{ seq: 1 }] }, put]);
+    await store.release("lease", "me");
+    while (asked.size < 3) await store.get("run", "a");
+    assertEquals([[...asked].toSorted(), is_woken], [["another", "lease", "run"], false]);
+    await store.commit([{ append: "log", after: 0, entries: [{ seq: 1 }] }]);
+    await woken;
+    await Promise.all([store.close(), reading.close()]);
     await pool.end();
   });
 
@@ -105,7 +134,7 @@ if (POSTGRES === null) {
     const waiting = one.changed(stop.signal);
     const sendsAtCommit = async () => {
       const before = sent;
-      one.notify();
+      one.notify(["log"]);
       for (const end = performance.now() + 20; performance.now() < end;) await query("SELECT 1");
       return sent > before;
     };
