@@ -1,12 +1,15 @@
 /**
- * The steps of a tool call that emit: its gate, its decision, its report. Each event of a call is emitted
- * here, once; a loop calls, and need not emit.
+ * The steps of a turn that emit: its start and its end, and of a tool call the gate, the decision and the
+ * report. Each of these events is emitted here, once; a loop calls, and need not emit.
  *
  * | a loop that emits itself …                           | effect                              |
  * |------------------------------------------------------|-------------------------------------|
  * | `tool:pre`                                           | is the gate of that call            |
  * | `tool:post`, `tool:error` of a call that a tool runs | nothing: it is reported where it ran |
  * | `tool:post`, `tool:error` of any other call          | is emitted as the loop states it    |
+ * | `orchestrator:complete`                              | is its statement of how it ended    |
+ * | `cancel:completed`                                   | states that it was cancelled        |
+ * | any other of the start and the end of the turn       | nothing: it was emitted, or will be |
  */
 import { errorCode, errorMessage } from "../sdk/errors.ts";
 import { RESERVED_EVENTS } from "../sdk/event_table.ts";
@@ -14,14 +17,25 @@ import { isNoop, noopEmission } from "../sdk/hook_chain.ts";
 import { admitInjections, afterApproval, injectedMessage } from "../sdk/hook_outcomes.ts";
 import { isObject, type JsonObject, toFrozenObject } from "../sdk/json.ts";
 import { readToolInput } from "../sdk/loop/tool_input_reading.ts";
+import { previewOf } from "../sdk/loop/assistant_message.ts";
 import { cancelledCallText, modelContent } from "../sdk/tools.ts";
-import type { Emission, Injection, Message } from "../sdk/types.ts";
+import type { Emission, Injection, Message, Prompt } from "../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./hooks/ask_for_approval.ts";
 import type { Emitter, Hooks } from "./hooks/hooks.ts";
 import type { Mounts } from "./mounting/mounts.ts";
+import type { Outcome } from "./session/outcome.ts";
 import type { SessionContext } from "./session/session_context.ts";
 import { copyOf, type TurnTracker } from "./session/turn_tracker.ts";
-import type { Call, CallSteps, Decision } from "./turn.ts";
+import type { Call, CallSteps, Decision, Turn } from "./turn.ts";
+
+/** Events of the start and the end of a turn. */
+const TURN_STEPS = [
+  ...["execution:start", "prompt:submit", "prompt:complete", "cancel:requested", "cancel:completed"],
+  ...["execution:end", "orchestrator:complete"],
+];
+
+/** Status of an outcome that is neither completed nor incomplete. */
+const STATUS: Partial<Record<Outcome["status"], string>> = { cancelled: "cancelled", failed: "error" };
 
 export class Steps implements CallSteps {
   readonly #session: SessionContext;
@@ -40,7 +54,8 @@ export class Steps implements CallSteps {
     this.#hooks = hooks;
     this.#mounts = mounts;
     this.#tracker = tracker;
-    hooks.take(["tool:pre", "tool:post", "tool:error"], this.#fromLoop.bind(this));
+    hooks.take(["tool:pre", "tool:post", "tool:error"], this.#callEvent.bind(this));
+    hooks.take(TURN_STEPS, this.#turnEvent.bind(this));
   }
 
   /** Sets the counter of injected tokens to zero. */
@@ -104,8 +119,57 @@ export class Steps implements CallSteps {
     for (const injection of injections) if (injection.ephemeral) turn?.pending.push(injection);
   }
 
-  /** Takes an event that a loop emits. */
-  async #fromLoop(event: string, data: JsonObject, emitter: Emitter): Promise<Emission> {
+  /** Starts the turn; resolves to the prompt for the loop, or to null when it is denied. */
+  async begin(turn: Turn): Promise<Prompt | null> {
+    const { prompt } = turn;
+    if (!turn.seen.has("execution:start")) await this.#hooks.emit("execution:start", { prompt });
+    const emitted = await this.#hooks.emit("prompt:submit", { prompt });
+    const { action, reason, injections } = isNoop(emitted)
+      ? emitted
+      : await this.#carryOut(emitted, "prompt:submit");
+    this.#keep(injections);
+    if (action === "deny") turn.prompt_denied = reason ?? "Denied by hook";
+    else if (emitted.modified) turn.prompt = emitted.data.prompt as Prompt; // a hook may change the prompt
+    return action === "deny" ? null : turn.prompt;
+  }
+
+  /** Emits how the turn ended, except for what was emitted before an interruption. */
+  async end(turn: Turn, { status }: Outcome, response: string): Promise<void> {
+    const { seen, stated } = turn;
+    const emit = async (event: string, data: JsonObject) => {
+      if (!seen.has(event)) await this.#hooks.emit(event, data);
+    };
+    const is_answer = status === "completed" || status === "incomplete" && turn.limit === null;
+    if (is_answer && response !== "") await emit("prompt:complete", previewOf(response));
+    if (status === "cancelled" && !seen.has("cancel:completed")) await this.#endCancelled();
+    await emit("execution:end", { response, status: STATUS[status] ?? "completed" });
+    await emit("orchestrator:complete", {
+      orchestrator: stated.orchestrator ?? this.#session.plan.session.orchestrator.module,
+      turn_count: stated.turn_count ?? turn.answered,
+      status: STATUS[status] ?? stated.status ?? (status === "completed" ? "success" : "incomplete"),
+    });
+    turn.is_over = true;
+  }
+
+  /** Also of a turn whose provider reported its call as aborted: that cancels the turn. */
+  async #endCancelled(): Promise<void> {
+    const session = this.#session;
+    if (!session.cancellation.is_cancelled) await session.cancel("immediate");
+    await (session.cancel_emission ?? session.emitCancelRequested());
+    await this.#hooks.emit("cancel:completed", { was_immediate: session.cancellation.is_immediate });
+  }
+
+  /** Takes an event of the start or the end of the turn that a loop emits: it is emitted by the kernel. */
+  #turnEvent(event: string, data: JsonObject, emitter: Emitter): Promise<Emission> {
+    const { turn } = this.#session;
+    if (turn === null) return this.#hooks.emitStated(event, data, emitter);
+    if (event === "orchestrator:complete") turn.stated = { ...data };
+    if (event === "cancel:completed") turn.stated = { ...turn.stated, status: "cancelled" };
+    return Promise.resolve(noopEmission(data));
+  }
+
+  /** Takes an event of a tool call that a loop emits. */
+  async #callEvent(event: string, data: JsonObject, emitter: Emitter): Promise<Emission> {
     const { turn, host } = this.#session;
     const id = typeof data.tool_call_id === "string" ? data.tool_call_id : undefined;
     const name = typeof data.tool_name === "string" ? data.tool_name : "";

@@ -17,8 +17,6 @@ import type {
 
 /** The deadline of a running call. Its clock can be paused while the call waits for a sub-agent. */
 export interface RunningCall {
-  /** Resolves when the call has ended. */
-  readonly stopped: Promise<void>;
   /** Stops the clock until the returned function is called, for a sub-agent or for a person. */
   pause(is_agent: boolean): () => void;
 }
@@ -53,6 +51,8 @@ export interface Call {
   ended: { result: ToolResult } | { error: unknown; refused?: boolean } | { denied: string } | null;
   /** Whether its end was reported, so that nothing follows. */
   done: boolean;
+  /** Resolves when it is done; null unless the end of the turn waits for it. */
+  over: PromiseWithResolvers<void> | null;
   /** Deadline of the call while it runs. */
   deadline: RunningCall | null;
   /** Fields of its events beside name, id and input. */
@@ -84,7 +84,7 @@ export interface Gate {
 
 /** Runs the steps that a loop skipped; each does nothing for a loop that skipped none. */
 export interface LoopSteps {
-  /** Before a model call: emits missing events, adds missing tool results, and decides both gates. */
+  /** Before a model call: emits missing events, adds missing tool results, and decides the gate. */
   beforeCall(turn: Turn, provider: string): Promise<void> | void;
   /** Emits `provider:response` for each answer that was not reported yet. */
   emitResponses(): Promise<unknown> | void;
@@ -108,29 +108,20 @@ export interface CallSteps {
 
 export class Turn {
   iteration = 0;
-  /** Whether `execution:start` was emitted. */
-  started = false;
-  /** Whether `prompt:submit` was emitted. */
-  prompt_submitted = false;
-  /** Whether `execution:end` was emitted. */
-  ended = false;
-  /** Status of `orchestrator:complete`, once it was emitted. */
-  completed: string | null = null;
+  /** What the loop states of its end: fields of `orchestrator:complete`. */
+  stated: JsonObject = {};
+  /** Events that were emitted before the turn was interrupted. */
+  readonly seen = new Set<string>();
   /** Whether the entries of both end events were appended. */
   is_over = false;
-  /** Whether `prompt:complete` was emitted before the turn was interrupted. */
-  prompt_completed = false;
   /** Results of the calls of the answer that was interrupted, by id; null for all other answers. */
   recovered: ReadonlyMap<string, RecoveredCall> | null = null;
-  /** Whether `cancel:completed` was emitted. */
-  cancel_completed = false;
   /** Whether a model call of the loop was refused because the turn was cancelled. */
   was_stopped = false;
   /** Reason of the denial of `prompt:submit`; valid for the whole turn. */
   prompt_denied: string | null = null;
   /** Reason of the denial of the last `provider:request`; valid until the next request. */
   request_denied: string | null = null;
-  prompt_gate: Gate | null = null;
   request_gate: Gate | null = null;
   /** Whether the kernel emits `provider:request` because the loop does not. */
   requests_by_kernel = false;
@@ -246,6 +237,7 @@ function createCall(id: string, name: string, input: JsonObject, is_requested: b
     started: false,
     ended: null,
     done: false,
+    over: null,
     deadline: null,
     facts: NO_FACTS,
     output_chars: 0,

@@ -219,8 +219,7 @@ export interface ExecuteOptions {
   /** The session's coordinator. */
   coordinator: Coordinator;
   /**
-   * True after a crash: `execution:start`, `prompt:submit` and the user message are not repeated, and
-   * unanswered calls come first.
+   * True after a crash: the user message is in the context already, and unanswered calls come first.
    */
   resume?: boolean;
   /** With `resume`: answered iterations of the interrupted turn. */
@@ -231,7 +230,10 @@ export interface ExecuteOptions {
 export interface Orchestrator {
   /** Whether `execute` understands `resume`. */
   readonly resumable?: boolean;
-  /** Runs one turn and resolves to the answer's text. */
+  /**
+   * Runs one turn and resolves to the answer's text, or to the text and how the turn ended. The kernel emits
+   * the start and the end of the turn.
+   */
   execute(
     prompt: Prompt,
     context: ContextManager,
@@ -239,7 +241,15 @@ export interface Orchestrator {
     tools: Record<string, Tool>,
     hooks: HookRegistry,
     options?: ExecuteOptions,
-  ): Promise<string>;
+  ): Promise<string | LoopResult>;
+}
+
+/** Result of `Orchestrator.execute` with a status. */
+export interface LoopResult {
+  /** The answer. */
+  readonly text: string;
+  /** How the turn ended. Default: `success`, or `incomplete` without a text. */
+  readonly status?: "success" | "incomplete" | "cancelled" | "error";
 }
 
 /** Time for modules. */

@@ -12,9 +12,7 @@
  *   its recovery are computed from these entries: a module that emitted one could answer its own approval
  * - `log_only`: an entry of the log; no handler is called
  * - `turn`: dropped while no turn runs
- * - `once`: a turn has it once: `TurnTracker.prepare`, which has a case for each, drops a repeated one. A
- *   repeated `prompt:submit` is a gate, and passes its handlers again
- * - `ends_turn`: one of the two events that end a turn, in either order
+ * - `once`: a turn has it once: the kernel emits it, and drops it when a loop emits it
  * - `ends_deltas`: no delta of the session's current answer follows
  * - `reserved`: only the runtime and the orchestrator emit it, `context:*` also the context manager
  * - `attributed`: loops and providers emit it: its entry has the `module_id` of any module but the
@@ -30,7 +28,6 @@ export type EventTrait =
   | "log_only"
   | "turn"
   | "once"
-  | "ends_turn"
   | "ends_deltas"
   | "reserved"
   | "attributed"
@@ -54,12 +51,12 @@ const EVENTS: Readonly<Record<string, readonly EventTrait[]>> = {
   "session:end": ["runtime", "reserved", "ends_deltas", "own_fields"],
   "session:cleanup": ["runtime", "reserved", "own_fields"],
   "execution:start": ["turn", "once", "reserved", "own_fields"],
-  "execution:end": ["turn", "once", "reserved", "ends_turn", "ends_deltas", "own_fields"],
-  "prompt:submit": ["gate", "reserved", "own_fields"],
+  "execution:end": ["turn", "once", "reserved", "ends_deltas", "own_fields"],
+  "prompt:submit": ["gate", "once", "reserved", "own_fields"],
   "prompt:complete": ["once", "reserved", "own_fields"],
   "plan:start": [],
   "plan:end": [],
-  "orchestrator:complete": ["turn", "once", "reserved", "ends_turn", "own_fields"],
+  "orchestrator:complete": ["turn", "once", "reserved", "own_fields"],
   "orchestrator:steering_injected": ["reserved", "own_fields"],
   "orchestrator:rate_limit_delay": ["reserved", "own_fields"],
   "orchestrator:goal_progress": ["own_fields"],

@@ -150,7 +150,7 @@ Deno.test("the kernel emits the gates of prompt, request and call for a loop tha
   assertEquals(data("tool:pre"), [{ tool_name: "t", tool_call_id: "c1", tool_input: { a: 1 }, ...declared }]);
   assertEquals(turn(), [
     ...["execution:start", "prompt:submit", "provider:request", "provider:response", "tool:pre"],
-    ...["execution:end", "orchestrator:complete"],
+    ...["prompt:complete", "execution:end", "orchestrator:complete"],
   ]);
 });
 

@@ -83,8 +83,9 @@ Deno.test("calls that a loop leaves running are aborted when it returns, before 
   assertEquals(data("tool:error").map(({ error }) => error), [
     { type: "interrupted", msg: "The turn ended before the call" },
   ]);
-  assertEquals(turn().slice(-4), [
+  assertEquals(turn().slice(-5), [
     "tool:error",
+    "prompt:complete",
     "provider:response",
     "execution:end",
     "orchestrator:complete",

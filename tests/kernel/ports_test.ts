@@ -44,10 +44,11 @@ const answers = (messages: readonly Message[]) =>
  * execution:end.
  */
 const EXAMPLE_CALL = [
-  ...["execution:start", "context:message", "prompt:submit"],
+  ...["execution:start", "prompt:submit", "context:message"],
   ...["provider:request", "provider:response", "context:message", "tool:pre", "tool:post"],
   ...["user:notification", "context:message"], // what the hook of the example asks for
-  ...["provider:request", "provider:response", "context:message", "orchestrator:complete", "execution:end"],
+  ...["provider:request", "provider:response", "context:message"],
+  ...["prompt:complete", "execution:end", "orchestrator:complete"],
 ];
 
 Deno.test("Amplifier's five example modules run together", async () => {
@@ -66,8 +67,8 @@ Deno.test("Amplifier's five example modules run together", async () => {
     "It is 4.",
   ]);
   assertEquals(turn(), [
-    ...["execution:start", "context:message", "prompt:submit", "provider:request", "provider:response"],
-    ...["context:message", "orchestrator:complete", "execution:end"],
+    ...["execution:start", "prompt:submit", "context:message", "provider:request", "provider:response"],
+    ...["context:message", "prompt:complete", "execution:end", "orchestrator:complete"],
   ]);
   assertEquals(messages(), [
     { role: "user", content: "What is 2 + 2?" },
@@ -264,7 +265,7 @@ Deno.test("a tool that throws ends Amplifier's example loop; the error is emitte
     "Error: Tool 't' was not executed",
   ]);
   assertEquals(turn().slice(-2), ["execution:end", "orchestrator:complete"]);
-  assertEquals(data("execution:end"), [{ response: "too far", status: "error" }]);
+  assertEquals(data("execution:end"), [{ response: "", status: "error" }]);
   assertToolPairs(messages());
 });
 

@@ -226,6 +226,7 @@ Deno.test("a loop that ignores its abort signal is abandoned after ten seconds",
     );
     assertEquals(turn().filter((event) => event !== "cancel:requested"), [
       "execution:start",
+      "prompt:submit",
       ...(why === "cancel" ? ["cancel:completed"] : []),
       "execution:end",
       "orchestrator:complete",
@@ -258,6 +259,7 @@ Deno.test("events of an abandoned loop after the end of its turn are dropped", a
   await until(() => data("late:done").length === 1);
   assertEquals(turn().filter((event) => event !== "late:done"), [
     "execution:start",
+    "prompt:submit",
     "cancel:requested",
     "cancel:completed",
     "execution:end",

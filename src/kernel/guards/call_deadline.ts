@@ -31,7 +31,6 @@ export class CallDeadline {
   #abandon: ((reason: unknown) => void) | null = null;
   /** Stops the timer of the deadline, or of the time to end after an abort. */
   #stop_timer: (() => void) | null = null;
-  #stopped: PromiseWithResolvers<void> | null = null;
   #left_ms: number;
   #started_at = 0;
   #pauses = 0;
@@ -47,11 +46,6 @@ export class CallDeadline {
     this.#step = session.step; // the turn's: a later turn has another
     this.#left_ms = session.limits.tool_timeout_s * 1000;
     this.#step.add(this.#abort);
-  }
-
-  /** Resolves when the call has ended. Created on first use. */
-  get stopped(): Promise<void> {
-    return (this.#stopped ??= Promise.withResolvers()).promise;
   }
 
   /** Aborts when the call must end. */
@@ -97,7 +91,6 @@ export class CallDeadline {
     this.#step.remove(this.#abort);
     this.#stop_timer?.();
     this.#abandon = this.#stop_timer = null;
-    this.#stopped?.resolve();
   }
 
   /** Abandons an aborted call that waits, at once or after the time that a sub-agent has to end. */

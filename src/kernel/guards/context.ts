@@ -136,8 +136,6 @@ export class ContextGuard {
    */
   async addMessage(message: Message): Promise<void> {
     const plain = toMessage(message);
-    const begun = this.#session.beginTurn();
-    if (begun) await begun; // else at once: a loop that does not await this call reads the message next
     await (plain.role === "tool" ? this.#addResult(plain) : this.#addOther(plain));
   }
 

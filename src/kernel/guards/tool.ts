@@ -124,6 +124,7 @@ export class ToolGuard implements Tool {
       return await this.#report(turn, call);
     } finally {
       call.done = true;
+      call.over?.resolve();
     }
   }
 

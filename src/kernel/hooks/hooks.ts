@@ -14,7 +14,6 @@ import type { Emission, JsonObject } from "../../sdk/types.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { TurnTracker } from "../session/turn_tracker.ts";
-import type { LoopContract } from "./loop_contract.ts";
 
 /** Emissions within each other on the stack: more are those of a handler that emits its own event at once. */
 const MAX_NESTED = 100;
@@ -55,7 +54,6 @@ export class Hooks {
   defaults: JsonObject;
   readonly #session: SessionContext;
   readonly #tracker: TurnTracker;
-  readonly #contract: LoopContract;
   /** Maximum time of one call of a handler. */
   readonly #timeout_ms: number;
   /** Event → step of the kernel that takes the event when a module emits it. */
@@ -65,10 +63,9 @@ export class Hooks {
   /** Warnings about events that were reported; null: none. */
   #warned: Set<string> | null = null;
 
-  constructor(session: SessionContext, tracker: TurnTracker, contract: LoopContract) {
+  constructor(session: SessionContext, tracker: TurnTracker) {
     this.#session = session;
     this.#tracker = tracker;
-    this.#contract = contract;
     this.#timeout_ms = session.limits.hook_timeout_s * 1000;
     this.handlers = new HandlerList(this.#timeout_ms);
     this.defaults = { session_id: session.session_id, parent_id: session.parent_id };
@@ -125,6 +122,11 @@ export class Hooks {
     timeout_s = 1,
     emitter: Emitter | null = null,
   ): Promise<JsonObject[]> {
+    const step = emitter && this.#session.turn && this.#steps.get(event);
+    if (step) {
+      await step(event, payload ?? {}, emitter);
+      return [];
+    }
     const collection: Collection = { timeout_s, answers: [] };
     await this.#emit(event, toFrozenObject(payload), { collection, emitter });
     return collection.answers;
@@ -134,8 +136,6 @@ export class Hooks {
     try {
       requireEventName("emit an event", event);
       const data = withRequestId(event, payload); // at once: it is that of the emitter's context
-      const preceding = this.#contract.before(event, data);
-      if (preceding) return preceding.then(() => this.#pass(event, data, parts));
       return this.#pass(event, data, parts);
     } catch (error) {
       return Promise.reject(error);

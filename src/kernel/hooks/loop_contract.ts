@@ -7,48 +7,15 @@ import { toPlain } from "../../sdk/json.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { LoopSteps, Turn } from "../turn.ts";
-import type { TurnTracker } from "../session/turn_tracker.ts";
-import type { JsonObject } from "../../sdk/types.ts";
 
 /** Completes the loop's steps of a session. */
 export class LoopContract implements LoopSteps {
   readonly #session: SessionContext;
   readonly #mounts: Mounts;
-  readonly #tracker: TurnTracker;
 
-  constructor(session: SessionContext, mounts: Mounts, tracker: TurnTracker) {
+  constructor(session: SessionContext, mounts: Mounts) {
     this.#session = session;
     this.#mounts = mounts;
-    this.#tracker = tracker;
-  }
-
-  /**
-   * Emits the events that must precede `event`: the start of the turn, `prompt:submit` before the first
-   * request, `cancel:requested` before `cancel:completed`, and that before an end event with status
-   * `cancelled`, or before the success of a turn whose cancel was requested.
-   */
-  before(event: string, data: JsonObject): Promise<unknown> | void {
-    const { turn, cancellation, hooks } = this.#session;
-    if (turn === null) return;
-    switch (event) {
-      case "provider:request":
-        return this.#beforeRequest(turn);
-      case "cancel:completed":
-        if (this.#tracker.cancel_requested) {
-          if (turn.started) return this.#session.cancel_emission ?? undefined;
-          break;
-        }
-        // a provider that reports its call as aborted cancels the turn
-        return cancellation.is_cancelled
-          ? this.#session.emitCancelRequested()
-          : this.#session.cancel("immediate");
-      case "execution:end":
-      case "orchestrator:complete":
-        if (turn.cancel_completed) break;
-        if (data.status !== "cancelled" && !(data.status === "success" && cancellation.is_cancelled)) break;
-        return hooks.emit("cancel:completed", {});
-    }
-    return this.#session.beginTurn(event);
   }
 
   /** Reports the answers that the loop did not; adds results for the calls without one. */
@@ -75,33 +42,19 @@ export class LoopContract implements LoopSteps {
     }
   }
 
-  /** Emits and processes `prompt:submit` if the loop did not. */
-  #beforeRequest(turn: Turn): Promise<void> | void {
-    if (!turn.started || !turn.prompt_submitted) return this.#submitPrompt(turn);
-  }
-
-  async #submitPrompt(turn: Turn): Promise<void> {
-    await this.#session.beginTurn();
-    if (turn.prompt_submitted) return;
-    const submitted = await this.#session.hooks.emit("prompt:submit", { prompt: turn.prompt });
-    await this.#session.steps.settle(submitted, "prompt:submit");
-  }
-
   /**
-   * Runs before each model call: emits `prompt:submit` and `provider:request` and adds missing tool results
-   * if the loop skipped them. Returns nothing for a loop that skipped no step.
+   * Runs before each model call: emits `provider:request` and adds missing tool results if the
+   * loop skipped them. Returns nothing for a loop that skipped no step.
    */
   beforeCall(turn: Turn, provider: string): Promise<void> | void {
     const is_ready = turn.unreported.length === 0 && turn.unreported_parts.length === 0 &&
       this.#mounts.turn_context?.has_open_calls !== true &&
-      turn.started && turn.prompt_submitted && turn.prompt_gate?.processed !== false &&
       turn.request_gate?.processed === true && !turn.requests_by_kernel;
     if (!is_ready) return this.#completeSteps(turn, provider);
   }
 
   async #completeSteps(turn: Turn, provider: string): Promise<void> {
     await this.settleAnswer(turn);
-    await this.#beforeRequest(turn);
     if (turn.request_gate === null || turn.requests_by_kernel) {
       turn.requests_by_kernel = true;
       const emission = await this.#session.hooks.emit("provider:request", {
@@ -110,8 +63,7 @@ export class LoopContract implements LoopSteps {
       });
       await this.#session.steps.settle(emission, "provider:request");
     }
-    for (const gate of [turn.prompt_gate, turn.request_gate]) {
-      if (gate && !gate.processed) await this.#session.steps.settle(gate.emission, gate.event);
-    }
+    const gate = turn.request_gate;
+    if (gate && !gate.processed) await this.#session.steps.settle(gate.emission, gate.event);
   }
 }

@@ -44,16 +44,11 @@ export class InterruptedTurn {
   /** Adds the next entry of the turn. */
   add({ event, data, verdict }: DraftEntry): void {
     const { turn } = this;
+    turn.seen.add(event);
     const denied = verdict?.action === "deny" ? verdict.reason ?? "Denied by hook" : null;
     switch (event) {
-      case "execution:start":
-        turn.started = true;
-        break;
       case "prompt:submit":
         turn.prompt_denied = denied;
-        break;
-      case "prompt:complete":
-        turn.prompt_completed = true;
         break;
       case "provider:error":
         if (data.inner !== true) turn.provider_error = errorFromLog(data.error);
@@ -89,15 +84,11 @@ export class InterruptedTurn {
       case "cancel:requested":
         this.cancelled = data.state === "immediate" ? "immediate" : "graceful";
         break;
-      case "cancel:completed":
-        turn.cancel_completed = true;
-        break;
       case "execution:end":
-        turn.ended = true;
         this.#answer = String(data.response ?? "");
         break;
       case "orchestrator:complete":
-        turn.completed = String(data.status ?? "");
+        turn.stated = { ...data };
         break;
     }
   }
@@ -127,8 +118,7 @@ export class InterruptedTurn {
   continued(prompt: Prompt): Turn {
     const { turn, calls } = this;
     turn.prompt = prompt;
-    turn.prompt_submitted = this.prompted;
-    turn.is_over = turn.ended && turn.completed !== null;
+    turn.is_over = turn.seen.has("execution:end") && turn.seen.has("orchestrator:complete");
     turn.answered = turn.iteration;
     turn.expect(turn.response?.tool_calls ?? []);
     turn.recovered = calls;

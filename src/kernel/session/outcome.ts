@@ -66,16 +66,17 @@ function endingOf(session: SessionContext, turn: Turn, returned: Returned, text:
   if ("error" in returned) return endingOfError(session, turn, returned.error);
   if (turn.denied !== null) return denied(turn.denied);
   const is_stopped = turn.was_stopped || session.cancellation.is_cancelled;
-  if (turn.completed === "cancelled" || (is_stopped && turn.completed !== "success")) return CANCELLED;
+  const { status: said = null } = turn.stated;
+  if (said === "cancelled" || is_stopped) return CANCELLED;
   if (turn.max_reached) return ended("incomplete", "limit:max_iterations");
-  if (turn.completed === "error") return failed("internal", "The orchestrator reported an error");
+  if (said === "error") return failed("internal", "The orchestrator reported an error");
   const cut = CUT_BY.get(turn.response?.finish_reason);
   if (cut) return ended("incomplete", cut);
-  if (turn.completed === "incomplete") {
+  if (said === "incomplete") {
     const wanted_more = (turn.response?.tool_calls?.length ?? 0) > 0;
     return ended("incomplete", wanted_more ? "limit:max_iterations" : "empty_response");
   }
-  if (turn.completed === null && text === "") return ended("incomplete", "empty_response");
+  if (said === null && text === "") return ended("incomplete", "empty_response");
   return ended("completed", "end_turn");
 }
 

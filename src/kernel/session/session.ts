@@ -4,20 +4,35 @@
  */
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
-import type { ErrorDetail, Message, MountPlan, Prompt } from "../../sdk/types.ts";
+import type { ErrorDetail, Message, MountPlan, Orchestrator, Prompt } from "../../sdk/types.ts";
 import type { ContextGuard } from "../guards/context.ts";
 import type { Host } from "../host.ts";
 import { mountingOrder, mountModule, type SessionModule } from "../mounting/mounting.ts";
 import { describeMounted, type MountedDescriptors, type Mounts } from "../mounting/mounts.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
 import { withDeadline } from "../timeouts.ts";
-import type { Outcome } from "./outcome.ts";
-import { createTurn, runTurn, type TurnOptions } from "./run_turn.ts";
+import { assistantMessage } from "../../sdk/loop/assistant_message.ts";
+import { textOf } from "../../sdk/messages.ts";
+import { Turn } from "../turn.ts";
+import type { InterruptedTurn } from "./interrupted_turn.ts";
+import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
 import { type KernelLimits, SessionContext } from "./session_context.ts";
 import { endGuests, type PartsOptions, runCleanups, SessionParts } from "./session_parts.ts";
 import { SessionState } from "./session_state.ts";
+
+/** Options of {@link Session.execute}. */
+export interface TurnOptions {
+  /** Continues a turn that was interrupted. */
+  resume?: boolean;
+  /** Answered iterations of the interrupted turn. */
+  iteration?: number;
+  /**
+   * State of the interrupted turn from its log, when this is the same run; takes precedence over `iteration`.
+   */
+  recovered?: InterruptedTurn;
+}
 
 /** Options of {@link Session}. */
 export interface SessionOptions extends PartsOptions {
@@ -245,27 +260,112 @@ export class Session {
     const is_first = !this.#executed;
     this.#executed = true;
     if (!is_first) this.cancellation.reset();
-    if (!this.cancellation.is_cancelled) {
-      this.#parts.tracker.cancel_requested = false;
-      session.cancel_emission = null;
-    }
+    if (!this.cancellation.is_cancelled) session.cancel_emission = null;
     this.#parts.steps.resetTurn();
     session.armStep();
     session.run_limits.start();
     try {
       if (is_first) await this.#announce();
-      session.turn = createTurn(session, prompt, options);
+      const turn = session.turn = this.#createTurn(prompt, options);
       session.has_begun_turn = true;
       this.mounts.turn_context = this.#requireMounts();
-      // a session without an orchestrator is not initialised
-      const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;
-      return await runTurn(session.turn, { ...this.#parts, coordinator }, options);
+      return await this.#endTurn(turn, await this.#runTurn(turn, options));
     } finally {
       session.turn = null;
       this.mounts.turn_context = null;
       session.disarmStep();
       session.run_limits.stop();
     }
+  }
+
+  #createTurn(prompt: Prompt, { recovered, resume, iteration = 0 }: TurnOptions): Turn {
+    if (recovered) return recovered.continued(prompt);
+    const turn = new Turn(this.#session.host.newId("turn"), prompt);
+    if (resume) turn.iteration = turn.answered = iteration;
+    return turn;
+  }
+
+  /** Runs a turn, new or interrupted, until its loop returns. */
+  async #runTurn(turn: Turn, { resume = false, recovered }: TurnOptions): Promise<Returned> {
+    const orchestrator = this.mounts.orchestrator!; // the turn keeps the one that it begins with
+    const returned = recovered ? await this.#restore(turn, recovered) : null;
+    if (returned) return returned;
+    if (recovered?.prompted ?? resume) return await this.#callLoop(orchestrator, turn, turn.prompt, true);
+    try {
+      const prompt = await this.#parts.steps.begin(turn);
+      if (prompt === null) return { text: `Operation denied: ${turn.denied}` };
+      return await this.#callLoop(orchestrator, turn, prompt, false);
+    } catch (error) {
+      return { error, text: "" };
+    }
+  }
+
+  /** Restores an interrupted turn; resolves to its result if its loop had ended or cannot be resumed. */
+  async #restore(turn: Turn, recovered: InterruptedTurn): Promise<Returned | null> {
+    const { prompted, response_is_unstored, cancelled, ended_with } = recovered;
+    const { response, provider_error } = turn;
+    if (cancelled !== null) {
+      this.#session.cancel_emission = Promise.resolve();
+      if (cancelled === "immediate") this.cancellation.requestImmediate();
+      else this.cancellation.requestGraceful();
+    }
+    if (response && response_is_unstored) {
+      await this.mounts.turn_context!.addMessage(assistantMessage(response)); // set for the turn
+    }
+    if (ended_with !== null) {
+      const failed = turn.stated.status === "error" || turn.seen.has("execution:end");
+      return failed && provider_error ? { error: provider_error, text: ended_with } : { text: ended_with };
+    }
+    if (!prompted || this.resumable) return null;
+    const fact = "its process ended, and its orchestrator does not declare resumable: true";
+    return { error: new PreampError("interrupted", `Cannot continue the run: ${fact}`), text: "" };
+  }
+
+  async #callLoop(
+    orchestrator: Orchestrator,
+    turn: Turn,
+    prompt: Prompt,
+    resume: boolean,
+  ): Promise<Returned> {
+    const session = this.#session;
+    const { mounts } = this;
+    try {
+      // a session without an orchestrator is not initialised
+      const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;
+      const pending = orchestrator.execute(
+        typeof prompt === "string" ? prompt : toPlain(prompt) as unknown as Prompt,
+        mounts.turn_context!.loop_handle,
+        mounts.loop_providers.view,
+        mounts.tools.view,
+        coordinator.hooks,
+        resume ? { coordinator, resume, iteration: turn.answered } : { coordinator },
+      );
+      // a loop that ignores its abort signal is abandoned; limits and cancellation still apply to its calls
+      const grace_ms = session.limits.cleanup_timeout_s * 1000;
+      const returned: unknown = await session.step.raceWithGrace(pending, grace_ms, session.host.clock);
+      const { text, ...stated } = isObject(returned) && "text" in returned ? returned : { text: returned };
+      turn.stated = { ...turn.stated, ...stated };
+      return { text: typeof text === "string" ? text : textOf(text) };
+    } catch (error) {
+      if (turn.limit === null && turn.denied === null && !session.cancellation.is_cancelled) {
+        session.host.warn("execution_failed", errorMessage(error), {
+          error,
+          ...session.errorLocation(error),
+        });
+      }
+      return { error, text: turn.broken_off_text };
+    }
+  }
+
+  /** Adds missing tool results, decides the outcome and emits the end events. */
+  async #endTurn(turn: Turn, returned: Returned): Promise<Outcome> {
+    const { contract, steps } = this.#parts;
+    const session = this.#session;
+    if (session.step.is_waited_for) await session.endCalls(turn);
+    await contract.settleAnswer(turn);
+    const outcome = outcomeOf(session, turn, returned);
+    await steps.end(turn, outcome, returned.text);
+    return outcome;
   }
 
   async #announce(): Promise<void> {

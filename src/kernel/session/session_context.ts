@@ -124,7 +124,9 @@ export class SessionContext {
     this.disarmStep();
     this.armStep();
     step.abort(new PreampError("interrupted", "The turn ended before the call"));
-    for (const { deadline } of turn.calls) await deadline?.stopped;
+    for (const call of turn.calls) {
+      if (call.deadline && !call.done) await (call.over ??= Promise.withResolvers()).promise;
+    }
   }
 
   /** Cancels the turn; emits `cancel:requested` at the first request only. */
@@ -140,18 +142,10 @@ export class SessionContext {
    * was cancelled.
    */
   async emitCancelRequested(): Promise<void> {
-    const emitted = this.hooks.emit("cancel:requested", { state: this.cancellation.state });
-    await (this.cancel_emission ??= emitted); // a repeated one is dropped
+    await (this.cancel_emission ??= this.hooks.emit("cancel:requested", { state: this.cancellation.state }));
     for (const error of await this.cancellation.triggerCallbacks()) {
       this.host.warn("cancel_callback_failed", errorMessage(error));
     }
-  }
-
-  /** Emits `execution:start` if the loop does not emit it as its first event of the turn. */
-  beginTurn(event = ""): Promise<unknown> | void {
-    const { turn } = this;
-    if (turn === null || turn.started || event === "execution:start") return;
-    return this.hooks.emit("execution:start", { prompt: turn.prompt });
   }
 
   /**
@@ -166,7 +160,6 @@ export class SessionContext {
       iteration: turn?.iteration,
       verdict,
     });
-    if (turn?.ended && LAST_EVENTS.has(event)) turn.is_over = turn.completed !== null;
     if (isBarrier(entry)) {
       const earlier = this.writeState();
       if (earlier) return earlier.then(() => this.host.record(entry));
@@ -198,9 +191,6 @@ export class SessionContext {
     return null;
   }
 }
-
-/** The two events that end a turn, in either order. */
-const LAST_EVENTS = eventsWith("ends_turn");
 
 /** Fields that are in the payload for handlers, and in the envelope of the entry. */
 const ENVELOPE_FIELDS = new Set<string>(["session_id", "parent_id", "timestamp", "turn_id", "iteration"]);

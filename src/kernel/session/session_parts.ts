@@ -31,8 +31,8 @@ export class SessionParts {
   constructor(readonly session: SessionContext, options: PartsOptions) {
     const { mounts } = this;
     this.tracker = new TurnTracker(session);
-    this.contract = session.loop_steps = new LoopContract(session, mounts, this.tracker);
-    this.hooks = session.hooks = new Hooks(session, this.tracker, this.contract);
+    this.contract = session.loop_steps = new LoopContract(session, mounts);
+    this.hooks = session.hooks = new Hooks(session, this.tracker);
     this.steps = session.steps = new Steps(session, this.hooks, mounts, this.tracker);
     this.config = frozenConfig(options.written);
     this.capabilities = givenCapabilities(session, options);

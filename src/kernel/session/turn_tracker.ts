@@ -27,8 +27,6 @@ export class TurnTracker {
   readonly #session: SessionContext;
   /** Emissions whose hooks asked for something; null until there is one. */
   #noted: WeakMap<Emission, TrackedEmission> | null = null;
-  /** Whether `cancel:requested` was emitted for this turn. */
-  cancel_requested = false;
 
   constructor(session: SessionContext) {
     this.#session = session;
@@ -44,39 +42,9 @@ export class TurnTracker {
    * emitted already, or reports something that did not happen.
    */
   prepare(event: string, data: JsonObject): JsonObject | null {
-    if (event === "cancel:requested") {
-      if (this.cancel_requested) return null;
-      this.cancel_requested = true;
-      return data;
-    }
     const { turn } = this.#session;
     if (turn === null) return TURN_EVENTS.has(event) ? null : data; // a late event of an abandoned loop
     switch (event) {
-      case "execution:start":
-        if (turn.started) return null;
-        turn.started = true;
-        return data;
-      case "execution:end":
-        if (turn.ended) return null;
-        turn.ended = true;
-        return data;
-      case "orchestrator:complete":
-        if (turn.completed !== null) return null;
-        turn.completed = String(data.status ?? "");
-        if (turn.completed !== "success" || !turn.cancel_completed) return data;
-        turn.completed = "cancelled"; // the cancel was requested in the last model call
-        return { ...data, status: turn.completed };
-      case "cancel:completed":
-        if (turn.cancel_completed) return null;
-        turn.cancel_completed = true;
-        return { ...data, was_immediate: this.#session.cancellation.is_immediate };
-      case "prompt:submit":
-        turn.prompt_submitted = true;
-        return data;
-      case "prompt:complete":
-        if (turn.prompt_completed) return null;
-        turn.prompt_completed = true;
-        return data;
       case "provider:request":
         turn.iteration = nextIteration(turn, data);
         if (data.max_reached === true) turn.max_reached = true;
@@ -110,18 +78,9 @@ export class TurnTracker {
   /** Records the decision of a gate, before its entry is appended. */
   noteDecision(event: string, emission: Emission): void {
     const { turn } = this.#session;
-    if (turn === null) return;
-    const reason = emission.action === "deny" ? emission.reason ?? "Denied by hook" : null;
-    switch (event) {
-      case "prompt:submit":
-        turn.prompt_gate = this.#gate(event, emission);
-        turn.prompt_denied = reason;
-        break;
-      case "provider:request":
-        turn.request_gate = this.#gate(event, emission);
-        turn.request_denied = reason;
-        break;
-    }
+    if (turn === null || event !== "provider:request") return;
+    turn.request_gate = this.#gate(event, emission);
+    turn.request_denied = emission.action === "deny" ? emission.reason ?? "Denied by hook" : null;
   }
 
   #gate(event: string, emission: Emission): Gate {
@@ -135,9 +94,7 @@ export class TurnTracker {
   settleGate(gate: Gate, { action, reason }: Emission): void {
     gate.processed = true;
     const { turn } = this.#session;
-    if (turn === null || action !== "deny") return;
-    if (gate.event === "prompt:submit") turn.prompt_denied = reason;
-    else turn.request_denied = reason;
+    if (turn !== null && action === "deny") turn.request_denied = reason;
   }
 }
 

@@ -41,7 +41,7 @@ export function turnStateOf(
 ): InterruptedTurn | null {
   const interrupted = interruptedTurnOf(entries, session_id, REDACTED);
   if (interrupted === null || resume === undefined) return interrupted;
-  interrupted.prompted = interrupted.turn.started = true;
+  interrupted.prompted = true;
   interrupted.turn.iteration += resume.iteration;
   return interrupted;
 }

@@ -6,8 +6,7 @@ import { type ApprovalDecision, draftEntry, type Entry } from "../../kernel/host
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
 import type { InterruptedTurn } from "../../kernel/session/interrupted_turn.ts";
-import type { TurnOptions } from "../../kernel/session/run_turn.ts";
-import { Session } from "../../kernel/session/session.ts";
+import { Session, type TurnOptions } from "../../kernel/session/session.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { textOf } from "../../sdk/messages.ts";

@@ -10,14 +10,7 @@ import { jsonEqual, type JsonObject, toFrozenOwn } from "../json.ts";
 import { type ChatResponse, type Message, type Prompt, textOf } from "../messages.ts";
 import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
-import {
-  assistantMessage,
-  cutCallOf,
-  isCut,
-  previewOf,
-  standingOf,
-  withoutCalls,
-} from "./assistant_message.ts";
+import { assistantMessage, cutCallOf, isCut, standingOf, withoutCalls } from "./assistant_message.ts";
 import { DEFAULT_MAX_RETRIES, FailedCall, ModelCalls } from "./model_call.ts";
 import { CallThrottle } from "./call_throttle.ts";
 import { unfitError } from "./provider_errors.ts";
@@ -128,43 +121,23 @@ class TurnRun {
   }
 
   async run(): Promise<string> {
-    const { hooks, prompt, options } = this.#inputs;
-    const resume = options?.resume === true;
-    if (!resume) await hooks.emit("execution:start", { prompt });
-    let failure: unknown;
     try {
-      await (resume ? this.#resume() : this.#begin());
+      await (this.#inputs.options?.resume ? this.#resume() : this.#begin());
     } catch (error) {
-      failure = error;
-      this.#status = statusOf(error, this.#cancelled || error === this.#models.aborted);
-      await this.#keepBrokenOff();
+      await this.#keepBrokenOff(error);
+      throw error;
     }
     this.#inputs.queue.close();
-    if (this.#status === "cancelled") {
-      const was_immediate = this.#coordinator?.cancellation.is_graceful !== true;
-      await hooks.emit("cancel:completed", { was_immediate });
-    }
-    await hooks.emit("execution:end", {
-      response: this.#text,
-      status: this.#status === "error" || this.#status === "cancelled" ? this.#status : "completed",
-    });
-    await hooks.emit("orchestrator:complete", {
+    await this.#inputs.hooks.emit("orchestrator:complete", { // states how the turn ended
       orchestrator: this.#inputs.config.orchestrator,
       turn_count: this.#answered,
       status: this.#status,
     });
-    if (failure !== undefined) throw failure;
     return this.#text;
   }
 
   async #begin(): Promise<void> {
-    const { hooks, prompt } = this.#inputs;
-    const emitted = await hooks.emit("prompt:submit", { prompt });
-    const submitted = isNoop(emitted) ? emitted : await this.#process(emitted, "prompt:submit");
-    if (submitted.action === "deny") return this.#deny(submitted);
-    this.#addPending(submitted.injections);
-    const final_prompt = (submitted.modified ? submitted.data.prompt : prompt) as Prompt; // a hook may change the prompt
-    await this.#store({ role: "user", content: final_prompt });
+    await this.#store({ role: "user", content: this.#inputs.prompt });
     await this.#iterate();
   }
 
@@ -175,7 +148,7 @@ class TurnRun {
     if (open_calls.length > 0) {
       if (await this.#runTools(open_calls, cut_call)) return;
     } else if (answer !== null && this.#iteration > this.#max_iterations) {
-      return await this.#finish(answer, "incomplete");
+      return this.#finish(answer, "incomplete");
     } else if (answer !== null && await this.#settleAnswer(answer, answer === "")) return;
     await this.#iterate();
   }
@@ -220,7 +193,7 @@ class TurnRun {
       await context.addMessage(repairRequest(format, problems));
       return false;
     }
-    await this.#finish(answer, "success");
+    this.#finish(answer, "success");
     return true;
   }
 
@@ -316,7 +289,7 @@ class TurnRun {
     else await this.#noteRepeated(calls, messages);
     this.#cut_calls = cut_call === undefined ? 0 : this.#cut_calls + 1;
     if (this.#cut_calls < MAX_CUT_CALLS || limited || this.#cancelled) return limited;
-    await this.#finish(this.#text, "incomplete");
+    this.#finish(this.#text, "incomplete");
     return true;
   }
 
@@ -395,11 +368,12 @@ class TurnRun {
   }
 
   /** Stores what arrived of an answer that broke off, marked as such: a person has read it. */
-  async #keepBrokenOff(): Promise<void> {
+  async #keepBrokenOff(error: unknown): Promise<void> {
     const { broken_off: text } = this.#models;
     if (text.trim() === "") return;
-    this.#text = text;
-    const note = this.#status === "cancelled" ? STOPPED_NOTE : BROKEN_OFF_NOTE;
+    const is_aborted = errorName(error) === "AbortError" &&
+      (this.#cancelled || error === this.#models.aborted);
+    const note = errorCode(error) === "cancelled" || is_aborted ? STOPPED_NOTE : BROKEN_OFF_NOTE;
     const content = [{ type: "text", text }, { type: "text", text: note }];
     await this.#store({ role: "assistant", content, metadata: { broken_off: true } });
   }
@@ -409,16 +383,15 @@ class TurnRun {
    * turn ends with the last text.
    */
   async #wrapUp(): Promise<void> {
-    if (this.#answered >= this.#run_limit) return await this.#finish(this.#text, "incomplete");
+    if (this.#answered >= this.#run_limit) return this.#finish(this.#text, "incomplete");
     const response = await this.#request(true);
-    if (response !== null) await this.#finish(textOf(response.content), "incomplete");
+    if (response !== null) this.#finish(textOf(response.content), "incomplete");
   }
 
   /** Ends the turn with a text. A cancel that was requested during the last call cancels the turn too. */
-  async #finish(text: string, status: Status): Promise<void> {
+  #finish(text: string, status: Status): void {
     this.#inputs.queue.close();
     this.#text = text;
-    if (text !== "") await this.#inputs.hooks.emit("prompt:complete", previewOf(text));
     this.#status = this.#cancelled ? "cancelled" : text === "" ? "incomplete" : status;
   }
 
@@ -469,11 +442,4 @@ function toolMessage({ id, name }: ToolCall, content: string): Message {
 function isSameCall(one: ToolCall, other: ToolCall): boolean {
   return one.name === other.name && one.invalid_arguments === other.invalid_arguments &&
     jsonEqual(one.arguments, other.arguments);
-}
-
-function statusOf(error: unknown, cancelled: boolean): Status {
-  const code = errorCode(error);
-  if (code === "limit_reached" || code === "denied") return "incomplete";
-  const was_cancelled = code === "cancelled" || (cancelled && errorName(error) === "AbortError");
-  return was_cancelled ? "cancelled" : "error";
 }

@@ -44,7 +44,7 @@ Deno.test("the cancel events precede an end event with status cancelled of any l
         }),
     });
     assertEquals((await run()).status, "cancelled");
-    assertEquals(turn(), ["execution:start", ...CANCELLED_END]);
+    assertEquals(turn(), ["execution:start", "prompt:submit", ...CANCELLED_END]);
     assertEquals(data("cancel:completed"), [{ was_immediate: mode !== "graceful" }]);
   }
 });
@@ -193,7 +193,7 @@ Deno.test("cancel events are emitted once, whatever the loop emits", async () =>
   assertEquals((await run()).status, "cancelled");
   await session.cleanup("cancelled");
   assertEquals(names().slice(names().indexOf("session:start")), [
-    ...["session:start", "execution:start", "cancel:requested", "cancel:completed"],
+    ...["session:start", "execution:start", "prompt:submit", "cancel:requested", "cancel:completed"],
     ...["execution:end", "orchestrator:complete", "session:end", "session:cleanup"],
   ]);
 });
@@ -212,7 +212,7 @@ Deno.test("a turn that was cancelled before it began starts with execution:start
   await session.cancel("graceful");
   await run();
   assertEquals(names().slice(names().indexOf("cancel:requested")), [
-    ...["cancel:requested", "session:start", "execution:start", "cancel:completed"],
+    ...["cancel:requested", "session:start", "execution:start", "prompt:submit", "cancel:completed"],
     ...["execution:end", "orchestrator:complete"],
   ]);
 });
