@@ -71,7 +71,7 @@ Deno.test("src/docs/modules.md leads from an empty folder to a locked module at 
       }
       const tested = await run(1);
       for (const block of EXAMPLES) await Deno.remove(`${work}/tool-dice/example_${idOf(block)}_test.ts`);
-      assertMatch(tested, /12 passed \| 0 failed/);
+      assertMatch(tested, /13 passed \| 0 failed/);
       assertMatch(tested, /^tool-dice: ok {2}sha256-/m);
       await Deno.writeTextFile(`${work}/plan.yaml`, plan.text);
       assertMatch(await run(2), /The dice are cast\./);
