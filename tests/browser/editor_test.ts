@@ -152,6 +152,19 @@ browserTest("the plan editor colours, completes and explains a plan, with the ke
       await help.getByText("Nothing is known that could be written here").waitFor();
     });
 
+    await step("the list follows the cursor when the editor scrolls", async () => {
+      await editor.fill("# a comment\n".repeat(100));
+      await page.keyboard.press("Control+End");
+      await page.keyboard.type("ses");
+      await expectActive("session");
+      await page.keyboard.press("Enter");
+      await expectActive("orchestrator");
+      await page.locator(".editor").evaluate((element) => {
+        (element as unknown as { scrollTop: number }).scrollTop = 0;
+      });
+      await suggestions.waitFor({ state: "hidden" });
+    });
+
     await step("a click takes a suggestion", async () => {
       await editor.fill("");
       await page.keyboard.type("mod");

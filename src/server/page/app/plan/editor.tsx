@@ -10,7 +10,7 @@ import type { Finding } from "../state/plan_draft.ts";
 import { visible } from "../ui/text.tsx";
 import { helpAt, type Suggestions, suggestionsAt } from "./assist.ts";
 import { type Edit, hiddenIn, indent, lineAt, type LineMark, marksOf, newLine, offsetOf } from "./editing.ts";
-import { Floating, HelpText, offsetAt, SuggestionList } from "./floating.tsx";
+import { Floating, HelpText, isInView, offsetAt, SuggestionList } from "./floating.tsx";
 import { coloured, type ColouredLine, readSyntax, type Syntax } from "./syntax.ts";
 
 const ID = "plan-text";
@@ -129,9 +129,15 @@ export function Editor({ state }: { state: AppState }) {
     const number = lineAt(text, offset);
     return { line: number, column: offset - offsetOf(text, number) };
   };
+  /** Moves the list along, as when the browser follows the cursor. */
+  const onScroll = ({ currentTarget }: { currentTarget: Element }) => {
+    if (!open) return;
+    const { line, column } = place(open.from);
+    setList(isInView(currentTarget, line, column) ? { ...open } : null);
+  };
   return (
     <>
-      <div class="editor scroll" onScroll={() => setList(null)}>
+      <div class="editor scroll" onScroll={onScroll}>
         {lines}
         <textarea
           id={ID}

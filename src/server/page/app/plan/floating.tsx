@@ -48,6 +48,13 @@ function rectAt(line: number, column: number): { x: number; top: number; bottom:
   return { x: rect.left + rect.width * share, top: rect.top, bottom: rect.bottom };
 }
 
+/** Returns whether a place of a line is in view in the box that scrolls. */
+export function isInView(box: Element, line: number, column: number): boolean {
+  const place = rectAt(line, column);
+  const { top, bottom } = box.getBoundingClientRect();
+  return place !== null && place.bottom > top && place.top < bottom;
+}
+
 /** Something below a place of the editor, or above it where there is more room. */
 export function Floating({ line, column, children }: {
   line: number;
