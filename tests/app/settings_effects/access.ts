@@ -41,7 +41,7 @@ export const ACCESS: Effects = {
     usual: "log",
     look: logOfFirst,
   },
-  "store_limits.max_bytes": { value: 20_000, seen: "log_expired", usual: "log", look: logOfFirst },
+  "store_limits.max_bytes": { value: 30_000, seen: "log_expired", usual: "log", look: logOfFirst },
   "store_limits.max_records": {
     value: 1,
     seen: "not_found",
