@@ -174,7 +174,7 @@ if (POSTGRES === null) {
 
   Deno.test("a statement on a connection that was lost without a sign fails in time, and the next one succeeds", async () => {
     using proxy = stallingProxy(await emptyDatabase());
-    const store = await openPostgresStore(proxy.url, { timeout_ms: 300 });
+    const store = await openPostgresStore(proxy.url, { timeout_ms: 1_500 });
     const put = (key: string) => ({ put: { kind: "run", key, namespace: "a", value: {} } });
     await store.commit([put("a"), { append: "a", after: 0, entries: [{ seq: 1 }] }]);
     proxy.stall();
