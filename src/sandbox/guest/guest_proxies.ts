@@ -42,10 +42,10 @@ function untimed({ call_timeout_s }: GuestLimits, max_bytes: number): ObjectCall
 }
 
 /**
- * Milliseconds that a tool has to end after its signal aborted, so that a call is over half a second after
- * its deadline.
+ * Milliseconds that a tool has to end after its signal aborted: a call is over half a second after its
+ * deadline.
  */
-const TOOL_GRACE_MS = 250;
+const TOOL_GRACE_MS = 500;
 
 /** Returns an object with the method if the guest's object has it. */
 function method<T>(shape: Shape, name: string, call: T): Record<string, T> {
