@@ -49,6 +49,8 @@ export async function startEscapeServer(): Promise<EscapeServer> {
     cwd: site.scratch,
     env: {
       PREAMP_HOME: `${site.home}/preamp`,
+      // collects garbage often, so that the heap is what is kept
+      DENO_V8_FLAGS: "--heap-growing-percent=20",
       TMPDIR: site.writable,
       [site.secret_env]: site.secret,
       [BYSTANDER_ENV]: bystander_secret,
@@ -74,6 +76,15 @@ export async function startEscapeServer(): Promise<EscapeServer> {
   };
 }
 
+/** Returns the used bytes of the server's heap. */
+export async function heapBytes({ server }: EscapeServer): Promise<number> {
+  const headers = { authorization: `Bearer ${KEYS.long}` };
+  const response = await fetch(`${server.url}/metrics`, { headers });
+  const value = /^preamp_heap_used_bytes (\S+)$/m.exec(await response.text())?.[1];
+  if (value === undefined) throw new Error("The metrics have no heap");
+  return Number(value);
+}
+
 /** Returns the key to attack with. */
 export function keyFor({ seen }: EscapeKind): string {
   const needs_time = "answers" in seen || "doors" in seen && seen.doors === "open" ||
@@ -83,7 +94,8 @@ export function keyFor({ seen }: EscapeKind): string {
 
 function policyOf(site: EscapeSite, modules: FileServer): Json {
   return {
-    store: "memory",
+    // not in memory: what the server keeps would count as what it leaks
+    store: `sqlite:${site.home}/preamp.db`,
     rates: { requests_per_minute: 0, runs_per_minute: 0 },
     modules: { allow: [`${modules.url}hostile/`], private_hosts: [`127.0.0.1:${modules.port}`] },
     env: { allow: [BYSTANDER_ENV] },
