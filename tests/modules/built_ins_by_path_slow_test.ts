@@ -224,7 +224,7 @@ async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
     if (!names.has(text)) names.set(text, `${text.includes("_") ? text.split("_")[0] : "id"} ${names.size}`);
     return names.get(text);
   };
-  return data.map(({ event, data }: Json) => {
+  return joinOutput(data).map(({ event, data }: Json) => {
     // a built-in module reports no name and version
     const { name: _, version: __, provides: ___, ...mounted } = data;
     const compared = event === "module:mounted" ? mounted : data;
@@ -239,6 +239,19 @@ async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
       ),
     );
   });
+}
+
+/** Joins the output of a call that follows itself: how a program's output is cut depends on the time. */
+function joinOutput(entries: readonly Json[]): Json[] {
+  const joined: Json[] = [];
+  for (const entry of entries) {
+    const last = joined.at(-1);
+    const follows = entry.event === "tool:output" && last?.event === entry.event &&
+      last.data.tool_call_id === entry.data.tool_call_id && last.data.stream === entry.data.stream;
+    if (follows) last.data.text += entry.data.text;
+    else joined.push(entry);
+  }
+  return joined;
 }
 
 /**

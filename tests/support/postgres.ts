@@ -60,11 +60,24 @@ async function sharedFolder(): Promise<string> {
  */
 export async function startPostgres({ durable = false } = {}): Promise<Database> {
   const folder = await sharedFolder();
-  const port = freePort();
   await run(folder, "cp", "-R", `${await (template ??= makeTemplate())}/data`, folder);
-  const settings = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=${durable ? "on" : "off"}`;
   const control = (...args: string[]) => run(folder, `${POSTGRES}/pg_ctl`, "-D", `${folder}/data`, ...args);
-  await control("-o", settings, "-l", `${folder}/log`, "-w", "start");
+  const start = async (tries: number): Promise<number> => {
+    const port = freePort();
+    const settings = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=${
+      durable ? "on" : "off"
+    }`;
+    try {
+      await control("-o", settings, "-l", `${folder}/log`, "-w", "start");
+      return port;
+    } catch (error) {
+      const log = await Deno.readTextFile(`${folder}/log`);
+      // another program took the port meanwhile
+      if (tries > 1 && log.includes("Address already in use")) return await start(tries - 1);
+      throw new Error(log, { cause: error });
+    }
+  };
+  const port = await start(5);
   const [pid] = (await Deno.readTextFile(`${folder}/data/postmaster.pid`)).split("\n");
   return {
     pid: Number(pid),
