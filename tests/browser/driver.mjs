@@ -105,6 +105,7 @@ async function look(state, pane) {
   for (const { name, viewport, colorScheme } of WAYS) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(viewport);
+    await drawn();
     if (name === "phone" && pane !== undefined) await page.getByRole("tab", { name: pane }).click();
     if (screenshots !== null) await page.screenshot({ path: `${screenshots}/${state}-${name}.png` });
     if (!await page.evaluate(() => "axe" in globalThis)) await page.evaluate(axeSource);
@@ -123,6 +124,11 @@ async function look(state, pane) {
   if (pane !== undefined) await page.getByRole("tab", { name: "conversation" }).click();
   await page.setViewportSize(DESKTOP);
   await page.emulateMedia({ colorScheme: "light" });
+}
+
+/** Resolves once the page has been told of its new size: `resize` comes before the callbacks of a frame. */
+async function drawn() {
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
 function nameOf(request) {

@@ -64,7 +64,9 @@ async function recovered(): Promise<unknown[]> {
   for (const { id } of await all()) {
     const run = await send(`/v1/runs/${id}`);
     const { data: events } = await send(`/v1/runs/${id}/events`);
-    const next = await send("/v1/runs", { prompt: "again", session_id: run.session_id });
+    // a process that dies after the end of its run keeps the session until it is found dead
+    const again = { prompt: "again", session_id: run.session_id, if_busy: "queue" };
+    const next = await send("/v1/runs", again);
     found.push({ run, events, next: next.status ?? next });
   }
   return found;
