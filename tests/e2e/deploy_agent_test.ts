@@ -7,6 +7,7 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "../asse
 import { endChild, Tail } from "../support/child_process.ts";
 import { HANGS_MS } from "../support/clock.ts";
 import { temporaryFolder } from "../support/folder.ts";
+import { freePort } from "../support/free_port.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { readPage } from "./page.ts";
 import { type Json, runProgram } from "./program.ts";
@@ -164,11 +165,6 @@ Deno.test({
 async function denoFolder(home: string): Promise<string> {
   await Deno.symlink(Deno.execPath(), `${home}/deno`);
   return home;
-}
-
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
 }
 
 Deno.test({

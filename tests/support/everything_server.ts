@@ -1,5 +1,6 @@
 /** The published server `server-everything` over HTTP on loopback, and a proxy that cuts its streams. */
 import { eventsOf } from "../../modules/tool-mcp/lines.ts";
+import { freePort } from "./free_port.ts";
 
 const PACKAGE = "npm:@modelcontextprotocol/server-everything@2026.8.31";
 
@@ -9,12 +10,6 @@ export interface EverythingServer {
   /** Kills it. */
   kill(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
-}
-
-/** Resolves to a port that is free now. */
-export function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
 }
 
 /** Starts the server. Resolves when it listens. */

@@ -2,6 +2,8 @@
  * A Postgres server of these tests, from the packages of the system; it listens on loopback and keeps
  * nothing.
  */
+import { freePort } from "./free_port.ts";
+
 /** A running server. */
 export interface Database extends AsyncDisposable {
   /** URL of its database. */
@@ -54,6 +56,9 @@ async function sharedFolder(): Promise<string> {
   return folder;
 }
 
+/** Ports that are tried: another program may take one before the server has it. */
+const PORTS = 5;
+
 /**
  * Starts a server with an empty database. With `durable` it writes to the disk before it answers, as it does
  * by default elsewhere; tests do not need that.
@@ -62,22 +67,18 @@ export async function startPostgres({ durable = false } = {}): Promise<Database>
   const folder = await sharedFolder();
   await run(folder, "cp", "-R", `${await (template ??= makeTemplate())}/data`, folder);
   const control = (...args: string[]) => run(folder, `${POSTGRES}/pg_ctl`, "-D", `${folder}/data`, ...args);
-  const start = async (tries: number): Promise<number> => {
-    const port = freePort();
-    const settings = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=${
-      durable ? "on" : "off"
-    }`;
+  const settings = `-k ${folder} -c listen_addresses=127.0.0.1 -c fsync=${durable ? "on" : "off"}`;
+  let port = freePort();
+  for (let tries = 1;; tries++) {
     try {
-      await control("-o", settings, "-l", `${folder}/log`, "-w", "start");
-      return port;
+      await control("-o", `-p ${port} ${settings}`, "-l", `${folder}/log`, "-w", "start");
+      break;
     } catch (error) {
       const log = await Deno.readTextFile(`${folder}/log`);
-      // another program took the port meanwhile
-      if (tries > 1 && log.includes("Address already in use")) return await start(tries - 1);
-      throw new Error(log, { cause: error });
+      if (tries === PORTS || !log.includes("Address already in use")) throw new Error(log, { cause: error });
+      port = freePort();
     }
-  };
-  const port = await start(5);
+  }
   const [pid] = (await Deno.readTextFile(`${folder}/data/postmaster.pid`)).split("\n");
   return {
     pid: Number(pid),
@@ -88,13 +89,6 @@ export async function startPostgres({ durable = false } = {}): Promise<Database>
       await Deno.remove(folder, { recursive: true });
     },
   };
-}
-
-function freePort(): number {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
-  listener.close();
-  return port;
 }
 
 /**
