@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { DeferredFlush } from "../../../src/runs/run/deferred_flush.ts";
 import { ReleasingMap } from "../../../src/runs/scheduler/releasing_map.ts";
 import { assertEquals } from "../../assert.ts";
@@ -22,10 +23,10 @@ Deno.test("DeferredFlush.schedule() flushes once at the next turn, and cancel() 
   a!.cancel();
   a!.cancel();
   assertEquals([a!.pending, b!.pending, c!.pending], [false, true, true]);
-  await new Promise((resolve) => setTimeout(resolve, 0));
+  await nextTurn();
   assertEquals(flushed.toSorted(), ["b", "c"]);
   assertEquals([a!.pending, b!.pending, c!.pending], [false, false, false]);
   a!.schedule();
-  await new Promise((resolve) => setTimeout(resolve, 0));
+  await nextTurn();
   assertEquals(flushed.at(-1), "a");
 });
