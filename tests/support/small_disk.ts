@@ -37,7 +37,7 @@ export async function mountSmallDisk(): Promise<SmallDisk | null> {
       return () => Deno.remove(`${path}/filler`);
     },
     async [Symbol.asyncDispose]() {
-      await run("umount", path);
+      await run("umount", "--lazy", path); // a thread that was just ended may still have a file open
       await Deno.remove(path);
     },
   };
