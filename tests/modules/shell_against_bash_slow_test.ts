@@ -159,7 +159,7 @@ const { command: VALID } = fc.letrec<{ word: string; command: string }>((tie) =>
 /** Runs texts in Bash, and asserts that each program that it starts is found. */
 async function assertFound(texts: fc.Arbitrary<string>): Promise<void> {
   await using temporary = await temporaryFolder();
-  const [bin, work] = [`${temporary.path}/bin`, `${temporary.path}/work`];
+  const bin = `${temporary.path}/bin`;
   await Deno.mkdir(bin);
   for (const name of PROGRAMS) {
     await Deno.writeTextFile(`${bin}/${name}`, `#!/bin/sh\necho ${name} >> "$LOG"\nexit 0\n`, {
@@ -173,9 +173,9 @@ async function assertFound(texts: fc.Arbitrary<string>): Promise<void> {
   let cases = 0;
   await fc.assert(
     fc.asyncProperty(texts, async (command) => {
-      await Deno.remove(work, { recursive: true }).catch(() => {});
+      // of its own: programs of an earlier text may still run
+      const [work, log] = [`${temporary.path}/work${++cases}`, `${temporary.path}/log${cases}`];
       await Deno.mkdir(work);
-      const log = `${temporary.path}/log${++cases}`; // programs of an earlier text may still run
       await Deno.writeTextFile(log, "");
       await new Deno.Command(`${bin}/timeout`, {
         args: ["-k", "1", "2", "bash", "-c", command],
