@@ -192,7 +192,7 @@ export class RunLimitGuard {
     }
   }
 
-  /** Counts the usage that an event states: of the part of an answer, or of a loop's own answer. */
+  /** Counts the usage that an event states: of the part of an answer, or of the answer of a loop's own model. */
   countPart(usage: Usage): void {
     this.#options.parent?.countPart(usage);
     this.#add(usage);
@@ -237,6 +237,14 @@ export class RunLimitGuard {
   get tokens_left(): number {
     const own = this.#max.tokens - this.#tokens - this.#reserved_tokens;
     return Math.max(0, Math.min(own, this.#options.parent?.tokens_left ?? own));
+  }
+
+  /** Milliseconds that the run may still work. */
+  get left_ms(): number {
+    const { clock, parent } = this.#options;
+    const working_ms = this.#started_at === null ? 0 : clock.monotonic() - this.#started_at;
+    const own = this.limits.max_duration_s * 1000 - this.#used_ms - working_ms;
+    return Math.min(own, parent?.left_ms ?? own);
   }
 
   /** Error of the limit that ended the run; null before. */

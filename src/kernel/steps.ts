@@ -1,38 +1,55 @@
 /**
- * The steps of a turn that emit: its start and its end, and of a tool call the gate, the decision and the
- * report. Each of these events is emitted here, once; a loop calls, and need not emit.
+ * The steps of a turn that emit: its start and its end, the gate of a request to a model, and of a tool call
+ * the gate, the decision and the report. Each of these events is emitted here, once, and those of a model call
+ * in `guards/model_call.ts`; a loop calls, and need not emit.
  *
- * | a loop that emits itself …                           | effect                              |
- * |------------------------------------------------------|-------------------------------------|
- * | `tool:pre`                                           | is the gate of that call            |
- * | `tool:post`, `tool:error` of a call that a tool runs | nothing: it is reported where it ran |
- * | `tool:post`, `tool:error` of any other call          | is emitted as the loop states it    |
- * | `orchestrator:complete`                              | is its statement of how it ended    |
- * | `cancel:completed`                                   | states that it was cancelled        |
- * | any other of the start and the end of the turn       | nothing: it was emitted, or will be |
+ * | a loop that emits itself …                           | effect                                           |
+ * |------------------------------------------------------|--------------------------------------------------|
+ * | `provider:request`                                   | is the gate of its next model call               |
+ * | `provider:response`, `provider:error`, `content_block:*`, `llm:stream_aborted` of a mounted model | nothing: its call is reported where it was made |
+ * | the same of a model of its own                       | is emitted as the loop states it; its usage counts |
+ * | `tool:pre`                                           | is the gate of that call                         |
+ * | `tool:post`, `tool:error` of a call that a tool runs | nothing: it is reported where it ran             |
+ * | `tool:post`, `tool:error` of any other call          | is emitted as the loop states it                 |
+ * | `orchestrator:complete`                              | is its statement of how it ended                 |
+ * | `cancel:completed`                                   | states that it was cancelled                     |
+ * | any other of the start and the end of the turn       | nothing: it was emitted, or will be              |
  */
-import { errorCode, errorMessage } from "../sdk/errors.ts";
+import { errorCode, errorMessage, PreampError } from "../sdk/errors.ts";
 import { RESERVED_EVENTS } from "../sdk/event_table.ts";
 import { isNoop, noopEmission } from "../sdk/hook_chain.ts";
 import { admitInjections, afterApproval, injectedMessage } from "../sdk/hook_outcomes.ts";
-import { isObject, type JsonObject, toFrozenObject } from "../sdk/json.ts";
+import { isObject, type JsonObject, toFrozenObject, toPlain } from "../sdk/json.ts";
+import { usageOfFailure } from "../sdk/llm_errors.ts";
 import { readToolInput } from "../sdk/loop/tool_input_reading.ts";
 import { previewOf } from "../sdk/loop/assistant_message.ts";
 import { cancelledCallText, modelContent } from "../sdk/tools.ts";
-import type { Emission, Injection, Message, Prompt } from "../sdk/types.ts";
+import { Usage } from "../sdk/messages.ts";
+import type { ApprovalQuestion, Emission, Injection, Message, Prompt } from "../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./hooks/ask_for_approval.ts";
 import type { Emitter, Hooks } from "./hooks/hooks.ts";
 import type { Mounts } from "./mounting/mounts.ts";
 import type { Outcome } from "./session/outcome.ts";
 import type { SessionContext } from "./session/session_context.ts";
-import { copyOf, type TurnTracker } from "./session/turn_tracker.ts";
-import type { Call, CallSteps, Decision, Turn } from "./turn.ts";
+import type { Call, CallSteps, Decision, ModelRequest, Turn } from "./turn.ts";
 
 /** Events of the start and the end of a turn. */
 const TURN_STEPS = [
   ...["execution:start", "prompt:submit", "prompt:complete", "cancel:requested", "cancel:completed"],
   ...["execution:end", "orchestrator:complete"],
 ];
+
+/** Events of a model call. */
+const MODEL_STEPS = [
+  ...["provider:response", "provider:error", "provider:retry", "llm:stream_aborted"],
+  ...["content_block:start", "content_block:delta", "content_block:end"],
+];
+
+/** Those that end it. */
+const MODEL_ENDS: ReadonlySet<string> = new Set(["provider:response", "provider:error"]);
+
+/** Reason of a denial that states none. */
+const DENIED = "Denied by hook";
 
 /** Status of an outcome that is neither completed nor incomplete. */
 const STATUS: Partial<Record<Outcome["status"], string>> = { cancelled: "cancelled", failed: "error" };
@@ -41,21 +58,21 @@ export class Steps implements CallSteps {
   readonly #session: SessionContext;
   readonly #hooks: Hooks;
   readonly #mounts: Mounts;
-  readonly #tracker: TurnTracker;
   /** Tokens that hooks injected in this turn. */
   #injected_tokens = 0;
-  /** Copy of a gate's emission that a loop received → the call of the gate. The loop can change the copy. */
-  readonly #given = new WeakMap<Emission, Call>();
+  /** Copy of a gate's emission that a loop received → its decision, on demand. The loop can change the copy. */
+  readonly #given = new WeakMap<Emission, () => Promise<Decision>>();
   /** Emission of a gate → its outcome, so that settling an emission twice acts once. */
   readonly #settled = new WeakMap<Emission, Promise<Emission>>();
 
-  constructor(session: SessionContext, hooks: Hooks, mounts: Mounts, tracker: TurnTracker) {
+  constructor(session: SessionContext, hooks: Hooks, mounts: Mounts) {
     this.#session = session;
     this.#hooks = hooks;
     this.#mounts = mounts;
-    this.#tracker = tracker;
     hooks.take(["tool:pre", "tool:post", "tool:error"], this.#callEvent.bind(this));
     hooks.take(TURN_STEPS, this.#turnEvent.bind(this));
+    hooks.take(["provider:request"], this.#requestEvent.bind(this));
+    hooks.take(MODEL_STEPS, this.#modelEvent.bind(this));
   }
 
   /** Sets the counter of injected tokens to zero. */
@@ -63,13 +80,41 @@ export class Steps implements CallSteps {
     this.#injected_tokens = 0;
   }
 
+  async viewFor(turn: Turn, provider: string, max_reached: boolean): Promise<void> {
+    await this.#decideRequest(turn, turn.requestOf(max_reached ? { provider, max_reached } : { provider }));
+    if (turn.denied !== null) throw new PreampError("denied", turn.denied);
+  }
+
+  async callOf(turn: Turn, provider: string): Promise<ModelRequest> {
+    const request = turn.requestOf({ provider });
+    request.called = true; // at once: another call at the same time is another request
+    const context = this.#mounts.turn_context;
+    if (context?.has_open_calls) await context.closeCalls();
+    await this.#decideRequest(turn, request);
+    if (turn.denied !== null) throw new PreampError("denied", turn.denied);
+    return request;
+  }
+
+  #requestGate(turn: Turn, request: ModelRequest): Promise<Emission> {
+    return request.gate ??= this.#hooks.emitGate("provider:request", request.data, ({ action, reason }) => {
+      if (action === "deny") turn.request_denied = reason ?? DENIED;
+    });
+  }
+
+  /** @param keeps Whether its ephemeral injections are for the next view; else the loop has them. */
+  #decideRequest(turn: Turn, request: ModelRequest, keeps = true): Promise<Decision> {
+    return request.decision ??= this.#requestGate(turn, request).then(async (gate) => {
+      const decision = await this.#decide(gate, "provider:request", keeps);
+      if (!decision.allowed) turn.request_denied = decision.reason;
+      return decision;
+    });
+  }
+
   pre(call: Call): Promise<Emission> {
     return call.gate ??= this.#pre(call);
   }
 
   async #pre(call: Call): Promise<Emission> {
-    const reported = call.is_requested ? this.#session.loop_steps.emitResponses() : undefined;
-    if (reported) await reported; // else at once: a handler may cancel the calls that follow
     const tool = this.#mounts.toolNamed(call.name);
     const { risk = "low", requires_approval = false } = tool ?? {};
     // before the gate, so that hooks, approvals and the log have the input with which the tool is called
@@ -82,27 +127,27 @@ export class Steps implements CallSteps {
         emission.data = { ...emission.data, tool_input: input };
       }
       call.input = toFrozenObject(input); // so that no module changes it after the gate
-      if (emission.action === "deny") call.ended ??= { denied: emission.reason ?? "Denied by hook" };
+      if (emission.action === "deny") call.ended ??= { denied: emission.reason ?? DENIED };
     });
   }
 
   /** @param keeps Whether its ephemeral injections are for the next request; else the loop has them. */
   decide(call: Call, keeps = true): Promise<Decision> {
-    return call.decision ??= this.pre(call).then((pre) => this.#decide(call, pre, keeps));
+    return call.decision ??= this.pre(call).then((pre) => this.#decide(pre, "tool:pre", keeps, call));
   }
 
   async refuse(call: Call): Promise<void> {
     const pre = await this.pre(call);
     const action = pre.action === "ask_user" ? "inject_context" : pre.action;
-    await (call.decision ??= this.#decide(call, { ...pre, action, approval: null }));
+    await (call.decision ??= this.#decide({ ...pre, action, approval: null }, "tool:pre", true, call));
   }
 
-  async #decide(call: Call, pre: Emission, keeps = true): Promise<Decision> {
-    const emission = isNoop(pre) ? pre : await this.#carryOut(pre, "tool:pre", { call });
+  async #decide(gate: Emission, event: string, keeps: boolean, call?: Call): Promise<Decision> {
+    const emission = isNoop(gate) ? gate : await this.#carryOut(gate, event, { call });
     if (keeps) this.#keep(emission.injections);
     const allowed = emission.action !== "deny";
-    const reason = allowed ? "" : emission.reason ?? "Denied by hook";
-    if (!allowed) call.ended ??= { denied: reason };
+    const reason = allowed ? "" : emission.reason ?? DENIED;
+    if (!allowed && call) call.ended ??= { denied: reason };
     return { allowed, reason, emission };
   }
 
@@ -128,7 +173,7 @@ export class Steps implements CallSteps {
       ? emitted
       : await this.#carryOut(emitted, "prompt:submit");
     this.#keep(injections);
-    if (action === "deny") turn.prompt_denied = reason ?? "Denied by hook";
+    if (action === "deny") turn.prompt_denied = reason ?? DENIED;
     else if (emitted.modified) turn.prompt = emitted.data.prompt as Prompt; // a hook may change the prompt
     return action === "deny" ? null : turn.prompt;
   }
@@ -168,6 +213,43 @@ export class Steps implements CallSteps {
     return Promise.resolve(noopEmission(data));
   }
 
+  /** Takes the request that a loop emits: its next model call is for it. */
+  async #requestEvent(event: string, data: JsonObject, emitter: Emitter): Promise<Emission> {
+    const { turn } = this.#session;
+    if (turn === null) return await this.#hooks.emitStated(event, data, emitter);
+    const request = turn.requestOf(data);
+    const gate = await this.#requestGate(turn, request);
+    return this.#give(gate, () => this.#decideRequest(turn, request, false));
+  }
+
+  /** Takes an event of a model call that a module emits. */
+  async #modelEvent(event: string, data: JsonObject, emitter: Emitter): Promise<Emission> {
+    const { turn, run_limits } = this.#session;
+    if (turn === null || data.module_id !== undefined) {
+      return await this.#hooks.emitStated(event, data, emitter);
+    }
+    if (event !== "provider:retry" && this.#isReported(turn, data)) return noopEmission(data);
+    if (turn.request && MODEL_ENDS.has(event)) turn.request.called = true;
+    if ((data.usage ?? null) === null) return await this.#hooks.emitStated(event, data, emitter);
+    const usage = usageOfFailure(data) ?? Usage({});
+    run_limits.countPart(usage);
+    return await this.#hooks.emitStated(event, { ...data, usage: usage as unknown as JsonObject }, emitter); // the same fields
+  }
+
+  /** Returns whether an event is of a mounted model, whose call the kernel reports. */
+  #isReported({ request }: Turn, { provider }: JsonObject): boolean {
+    return typeof provider === "string"
+      ? this.#mounts.providers.get(provider) !== undefined
+      : request?.called === true;
+  }
+
+  /** Returns a copy of a gate's emission for a loop, which may settle it. */
+  #give(emission: Emission, decide: () => Promise<Decision>): Emission {
+    const given = copyOf(emission);
+    this.#given.set(given, decide);
+    return given;
+  }
+
   /** Takes an event of a tool call that a loop emits. */
   async #callEvent(event: string, data: JsonObject, emitter: Emitter): Promise<Emission> {
     const { turn, host } = this.#session;
@@ -182,23 +264,15 @@ export class Steps implements CallSteps {
     const call = turn.asked(id, name, isObject(tool_input) ? tool_input : null, () => host.newId("call"));
     if (typeof turn.recovered?.get(call.id) === "object") return noopEmission(data); // it is in the log
     if (typeof parallel_group_id === "string" && call.gate === null) call.facts = { parallel_group_id };
-    const given = copyOf(await this.pre(call));
-    this.#given.set(given, call);
-    return given;
+    return this.#give(await this.pre(call), () => this.decide(call, false));
   }
 
   settle(emission: Emission, event: string, hook_name?: string): Promise<Emission> {
     const known = this.#settled.get(emission);
     if (known) return known;
-    const call = this.#given.get(emission);
-    const gate = this.#tracker.trackedOf(emission);
-    if (!call && !gate) return this.#carryOut(emission, event, { hook_name });
-    const settled = call
-      ? this.decide(call, false).then(({ emission: decided }) => ({ ...decided }))
-      : this.#carryOut(gate!.verdict, event, { hook_name }).then((decided) => { // one of both
-        this.#tracker.settleGate(gate!.gate, decided);
-        return decided;
-      });
+    const decide = this.#given.get(emission);
+    if (!decide) return this.#carryOut(emission, event, { hook_name });
+    const settled = decide().then(({ emission: decided }) => ({ ...decided }));
     this.#settled.set(emission, settled);
     return settled;
   }
@@ -206,7 +280,7 @@ export class Steps implements CallSteps {
   async #carryOut(
     result: Emission,
     event: string,
-    { call, hook_name }: { call?: Call; hook_name?: string | undefined } = {},
+    { call, hook_name }: { call?: Call | undefined; hook_name?: string | undefined } = {},
   ): Promise<Emission> {
     const injections = await this.#inject(result, event, hook_name);
     const settled: Emission = { ...result, injections };
@@ -289,6 +363,17 @@ export class Steps implements CallSteps {
     if (errorCode(ended.error) === "cancelled") return cancelledCallText(name);
     return `${ended.refused ? "Error" : "Error executing tool"}: ${errorMessage(ended.error)}`;
   }
+}
+
+/** Returns a copy of an emission, so that a loop cannot change what is decided. */
+function copyOf(emission: Emission): Emission {
+  const { approval, injections, user_messages } = emission;
+  return {
+    ...emission,
+    approval: approval && toPlain(approval) as unknown as ApprovalQuestion, // a copy
+    injections: injections.map((injection) => ({ ...injection })),
+    user_messages: user_messages.map((message) => ({ ...message })),
+  };
 }
 
 function fieldsOf({ name: tool_name, id: tool_call_id, requested: tool_input, facts }: Call): JsonObject {

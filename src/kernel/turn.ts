@@ -1,6 +1,6 @@
 /**
- * State of the running turn: the calls that the model requested, the decisions of the gates, the limit that
- * was reached. Steps, guards and the turn tracker write it; guards and the outcome read it.
+ * State of the running turn: its request to a model, the calls that the model requested, the decisions of the
+ * gates, the limit that was reached. Steps and guards write it; guards and the outcome read it.
  */
 import { jsonEqual, toFrozenObject } from "../sdk/json.ts";
 import type {
@@ -12,7 +12,6 @@ import type {
   Message,
   Prompt,
   ToolResult,
-  Usage,
 } from "../sdk/types.ts";
 
 /** The deadline of a running call. Its clock can be paused while the call waits for a sub-agent. */
@@ -30,8 +29,26 @@ export interface Decision {
   readonly emission: Emission;
 }
 
+/** A step of the loop that hooks can deny. */
+export interface Gated {
+  /** Emission of its gate, once, whichever step asks for it first. */
+  gate: Promise<Emission> | null;
+  /** Settles once the gate is decided; null before a step asks for it. */
+  decision: Promise<Decision> | null;
+}
+
+/** One request to a model, from its gate to the call of a provider. */
+export interface ModelRequest extends Gated {
+  /** Number of the request in the turn, from 1. */
+  readonly iteration: number;
+  /** Data of its `provider:request`. */
+  readonly data: JsonObject;
+  /** Whether a provider was called for it, or the loop has stated how its own model answered. */
+  called: boolean;
+}
+
 /** One tool call, from the model's request to its result. */
-export interface Call {
+export interface Call extends Gated {
   readonly id: string;
   /** Whether the model requested the call; else a module makes it itself. */
   readonly is_requested: boolean;
@@ -41,10 +58,6 @@ export interface Call {
   readonly requested: JsonObject;
   /** Input after the hooks; the tool is executed with this input only. */
   input: JsonObject;
-  /** Its `tool:pre`, emitted once, whichever step asks for it first. */
-  gate: Promise<Emission> | null;
-  /** Settles once the gate is decided; null before a step asks for it. */
-  decision: Promise<Decision> | null;
   /** Whether the call was executed: it ran, or was refused. */
   started: boolean;
   /** How the call ended; null before. `refused`: its tool was not executed. */
@@ -67,31 +80,12 @@ export interface Call {
  */
 export type RecoveredCall = { result: ToolResult } | { error: Error } | "lost" | "redacted";
 
-/** An answer to a provider call of the loop. */
-export interface UnreportedAnswer {
-  /** Name of the provider. */
-  readonly provider: string;
-  readonly response: ChatResponse;
-  readonly usage: Usage;
-}
-
-/** An emission at which hooks may stop the turn, and whether their verdict was applied. */
-export interface Gate {
-  readonly event: string;
-  readonly emission: Emission;
-  processed: boolean;
-}
-
-/** Runs the steps that a loop skipped; each does nothing for a loop that skipped none. */
-export interface LoopSteps {
-  /** Before a model call: emits missing events, adds missing tool results, and decides the gate. */
-  beforeCall(turn: Turn, provider: string): Promise<void> | void;
-  /** Emits `provider:response` for each answer that was not reported yet. */
-  emitResponses(): Promise<unknown> | void;
-}
-
-/** The steps that emit: of a tool call its gate, its decision, its report. */
+/** The steps that emit: of a request its gate; of a tool call its gate, its decision, its report. */
 export interface CallSteps {
+  /** Decides about the request that a view is for: the one that waits for its call, else the next one. */
+  viewFor(turn: Turn, provider: string, max_reached: boolean): Promise<void>;
+  /** Decides about the request of a call: the one that waits for it, else the next one. */
+  callOf(turn: Turn, provider: string): Promise<ModelRequest>;
   /** Carries out what an emission asks for; resolves to it, with `ask_user` replaced by continue or deny. */
   settle(emission: Emission, event: string, hook_name?: string): Promise<Emission>;
   /** Emits `tool:pre` of a call, once. */
@@ -122,34 +116,18 @@ export class Turn {
   prompt_denied: string | null = null;
   /** Reason of the denial of the last `provider:request`; valid until the next request. */
   request_denied: string | null = null;
-  request_gate: Gate | null = null;
-  /** Whether the kernel emits `provider:request` because the loop does not. */
-  requests_by_kernel = false;
-  /**
-   * Data of `provider:error` for calls of the loop that failed after a part of an answer, until an event
-   * reports them.
-   */
-  readonly unreported_parts: JsonObject[] = [];
-  /** Data of `provider:error` for the last call that failed, if its provider left its model call open. */
-  failed_request: JsonObject | null = null;
-  /** Usage of what arrived of an answer that a cancellation or the end of the time broke off. */
-  broken_off: Usage | null = null;
+  /** The last request; null before the first. */
+  request: ModelRequest | null = null;
   /** Text that arrived of the last answer, when it broke off; "" for a complete one. */
   broken_off_text = "";
   /** Name of the limit that was reached. */
   limit: string | null = null;
-  /** Whether the loop reported that its own limit was reached (`provider:request {max_reached: true}`). */
+  /** Whether the loop has reached its own limit (`provider:request {max_reached: true}`). */
   max_reached = false;
   /** Number of answers to the loop's provider calls. */
   answered = 0;
   /** The last answer of a provider; null before the first. */
   response: ChatResponse | null = null;
-  /** Answers without `provider:response` yet, oldest first: several when the loop calls models at once. */
-  unreported: UnreportedAnswer[] = [];
-  /** Answers with `provider:response`. */
-  readonly reported: Pick<UnreportedAnswer, "provider" | "usage">[] = [];
-  /** Data of `provider:response` and `provider:error` for calls that were not made by the loop. */
-  readonly inner_responses = new WeakSet<JsonObject>();
   /** Error of the last provider call that failed. */
   provider_error: unknown = undefined;
   calls: Call[] = [];
@@ -169,6 +147,22 @@ export class Turn {
   /** Reason why no model may be called now, or null. */
   get denied(): string | null {
     return this.prompt_denied ?? this.request_denied;
+  }
+
+  /**
+   * Returns the request that a step of the loop is for: the one that waits for its call, unless it was denied
+   * or the loop states a later iteration; else the next one.
+   */
+  requestOf(data: JsonObject): ModelRequest {
+    const { iteration: stated } = data;
+    const is_later = typeof stated === "number" && Number.isSafeInteger(stated) && stated > this.iteration;
+    const { request } = this;
+    if (request && !request.called && this.request_denied === null && !is_later) return request;
+    this.iteration = is_later ? stated : this.iteration + 1;
+    this.request_denied = null;
+    if (data.max_reached === true) this.max_reached = true;
+    const { iteration } = this;
+    return this.request = { iteration, data: { iteration, ...data }, called: false, gate: null, decision: null };
   }
 
   /** Replaces the calls by those of a new answer; keeps those that run. */

@@ -190,6 +190,8 @@ export interface RequestOptions {
   injections?: Message[];
   /** Present when the provider refused the last view as too long: the view must be smaller than that one. */
   overflow?: ContextOverflow;
+  /** Whether it is the last request of a loop that has reached its own limit. */
+  max_reached?: boolean;
 }
 
 /** Stores the conversation and returns the messages of each request. */

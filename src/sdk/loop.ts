@@ -1,10 +1,9 @@
 /**
- * Building blocks of loops: choose a provider, place injections, call a model, let
+ * Building blocks of loops: choose a provider, place injections, build a request, let
  * hooks select tool calls; and the loop of the built-in orchestrators.
  *
  * @module
  */
-export { callModel, type CallModelOptions, ContentBlockEmitter } from "./loop/model_call.ts";
 export { assistantMessage, responseData, type Standing, standingOf } from "./loop/assistant_message.ts";
 export { isPassing, providerFailure, retriesItself } from "./loop/provider_errors.ts";
 export {

@@ -7,6 +7,7 @@ import {
   requireTexts,
   requireWhole,
 } from "./checks.ts";
+import type { ContextOverflow } from "./context_overflow.ts";
 import { isObject, type JsonObject } from "./json.ts";
 import type { ChatRequest, ChatResponse, StreamDelta } from "./messages.ts";
 import type { ToolCall } from "./tools.ts";
@@ -131,6 +132,16 @@ export interface CompleteOptions {
    * which is counted and logged once, with the usage of the provider that answered.
    */
   call?: object;
+  /**
+   * Attempts after the first one, of a call of the orchestrator; a provider that retries itself has none.
+   * Default: 0.
+   */
+  max_retries?: number;
+  /**
+   * For a call of the orchestrator: resolves to a smaller request, after the provider refused the first one as
+   * too long. Called once at most.
+   */
+  shorten?: (overflow: ContextOverflow) => Promise<ChatRequest>;
 }
 
 /** An LLM backend. */

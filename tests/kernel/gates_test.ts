@@ -149,7 +149,8 @@ Deno.test("the kernel emits the gates of prompt, request and call for a loop tha
   const declared = { risk: "low", requires_approval: false };
   assertEquals(data("tool:pre"), [{ tool_name: "t", tool_call_id: "c1", tool_input: { a: 1 }, ...declared }]);
   assertEquals(turn(), [
-    ...["execution:start", "prompt:submit", "provider:request", "provider:response", "tool:pre"],
+    ...["execution:start", "prompt:submit", "provider:request"],
+    ...["content_block:start", "content_block:end", "provider:response", "tool:pre"],
     ...["prompt:complete", "execution:end", "orchestrator:complete"],
   ]);
 });

@@ -39,15 +39,18 @@ const timing = port(timingHook, "timing-hook", { debug: true });
 const answers = (messages: readonly Message[]) =>
   messages.filter((message) => message.role === "tool").map((message) => message.content);
 
+const TEXT_BLOCK = ["content_block:start", "content_block:delta", "content_block:end"];
+
 /**
  * Entries of Amplifier's example loop in a turn with one call: it emits no execution:start, prompt:submit or
  * execution:end.
  */
 const EXAMPLE_CALL = [
   ...["execution:start", "prompt:submit", "context:message"],
-  ...["provider:request", "provider:response", "context:message", "tool:pre", "tool:post"],
+  ...["provider:request", "content_block:start", "content_block:end", "provider:response", "context:message"],
+  ...["tool:pre", "tool:post"],
   ...["user:notification", "context:message"], // what the hook of the example asks for
-  ...["provider:request", "provider:response", "context:message"],
+  ...["provider:request", ...TEXT_BLOCK, "provider:response", "context:message"],
   ...["prompt:complete", "execution:end", "orchestrator:complete"],
 ];
 
@@ -67,7 +70,8 @@ Deno.test("Amplifier's five example modules run together", async () => {
     "It is 4.",
   ]);
   assertEquals(turn(), [
-    ...["execution:start", "prompt:submit", "context:message", "provider:request", "provider:response"],
+    ...["execution:start", "prompt:submit", "context:message"],
+    ...["provider:request", ...TEXT_BLOCK, "provider:response"],
     ...["context:message", "prompt:complete", "execution:end", "orchestrator:complete"],
   ]);
   assertEquals(messages(), [

@@ -403,7 +403,7 @@ Deno.test("models and tools cannot be called outside a turn", async () => {
   ]);
 });
 
-Deno.test("the cost that a loop emits for an answer is ignored; what it emits besides counts", async () => {
+Deno.test("what a loop states of a mounted model is ignored; what it states of its own counts", async () => {
   const { run, data, run_limits } = kit({
     orchestrator: async (coordinator) =>
       await coordinator.mount("orchestrator", {
@@ -416,7 +416,7 @@ Deno.test("the cost that a loop emits for an answer is ignored; what it emits be
         ) {
           await providers.mock!.complete({ messages: [] });
           await hooks.emit("provider:response", {
-            provider: "other",
+            provider: "mock",
             usage: { input_tokens: 0, cost_usd: "0" },
             tool_calls: false,
           });

@@ -140,10 +140,6 @@ export class ContextGuard {
   }
 
   async #addOther(plain: Message): Promise<void> {
-    if (plain.role === "assistant") {
-      const reported = this.#session.loop_steps.emitResponses();
-      if (reported) await reported;
-    }
     if (this.#calls.any) {
       if (plain.role !== "assistant" || this.#isRunning()) return void this.#deferred.push(plain);
       await this.closeCalls(); // the model was called again: no results will follow
@@ -212,12 +208,17 @@ export class ContextGuard {
   }
 
   /**
-   * Returns a view for the loop, after closing the pending calls of the last answer. The injections of tool
-   * calls are at its end.
+   * Returns a view for the loop, after closing the pending calls of the last answer. The injections of hooks are
+   * at its end. One for a provider begins the next request, so that what hooks inject there counts in its budget.
+   *
+   * @throws {PreampError} `denied` when hooks deny the request.
    */
   async getMessagesForLoop(options: RequestOptions | number = {}): Promise<Message[]> {
     if (this.#calls.any && !this.#isRunning()) await this.closeCalls();
-    const { turn } = this.#session;
+    const { turn, steps } = this.#session;
+    if (turn !== null && typeof options !== "number" && options.provider && !options.overflow) {
+      await steps.viewFor(turn, options.provider.name, options.max_reached === true);
+    }
     const pending = turn?.pending.slice() ?? [];
     if (turn === null || pending.length === 0 || typeof options === "number") {
       return await this.getMessagesForRequest(options);

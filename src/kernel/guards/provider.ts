@@ -1,13 +1,13 @@
 /**
  * The guard around a provider. Refuses a call that was cancelled, denied or over a limit; normalises each
- * answer and counts its usage.
+ * answer and counts its usage. `model_call.ts` reports the calls of the loop.
  */
 import { untilAborted } from "../../sdk/abortable.ts";
 import { errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
 import { statusOf, toLLMError, usageOfFailure } from "../../sdk/llm_errors.ts";
 import { GrowingText } from "../../sdk/growing_text.ts";
 import { placeInjections } from "../../sdk/loop/chat_request.ts";
-import { providerFailure } from "../../sdk/loop/provider_errors.ts";
+import { providerFailure, retriesItself } from "../../sdk/loop/provider_errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { describeKind } from "../../sdk/value_path.ts";
 import { costOf, parsePrices } from "../../sdk/money.ts";
@@ -20,7 +20,6 @@ import type {
   ChatRequest,
   ChatResponse,
   CompleteOptions,
-  JsonObject,
   ModelInfo,
   Provider,
   ProviderInfo,
@@ -31,6 +30,7 @@ import { limitOf, type Reservation } from "../run_limits.ts";
 import type { StepAbort } from "../timeouts.ts";
 import { cancelledError, type SessionContext } from "../session/session_context.ts";
 import type { Turn } from "../turn.ts";
+import { FailedAttempt, ModelCall } from "./model_call.ts";
 import { type Answer, readAnswer } from "./provider_answer.ts";
 import { withinLimits } from "./limit_pause.ts";
 
@@ -54,6 +54,22 @@ interface OpenCall {
   part_is_counted: boolean;
   /** Ids of the model calls within it. */
   readonly requests: ProviderCall;
+  /** Error of the limit that its answer reached; null: none. */
+  over: unknown;
+}
+
+function createCall(is_for_loop: boolean): OpenCall {
+  return {
+    is_for_loop,
+    open: true,
+    taken: false,
+    usage: null,
+    text: new GrowingText(),
+    answer_text: new GrowingText(),
+    part_is_counted: false,
+    requests: new ProviderCall(),
+    over: null,
+  };
 }
 
 /** Calls by the keys that their providers received: empty objects, of which a module cannot create one. */
@@ -192,71 +208,123 @@ export class ProviderGuard {
   ): Promise<ChatResponse> {
     const turn = this.#requireTurn(is_for_loop);
     if (!Array.isArray(request?.messages)) throw this.#unusableRequest(request);
-    const { step } = this.#session; // that of the turn's last events is another one
     if (options.signal?.aborted) throw noteError(turn, options.signal.reason, is_for_loop);
-    const skipped = is_for_loop ? this.#session.loop_steps.beforeCall(turn, this.#name) : undefined;
-    if (skipped) await skipped;
-    if (turn.denied !== null) throw new PreampError("denied", turn.denied);
-    const injected = is_for_loop ? turn.pending.length : 0;
-    if (injected > turn.placed) { // of a loop that asked the context for no view
+    return await (is_for_loop
+      ? this.#completeForLoop(turn, request, options)
+      : this.#completeInner(turn, request, options));
+  }
+
+  /** A call of the orchestrator: the next step of the turn. */
+  async #completeForLoop(turn: Turn, request: ChatRequest, options: CompleteOptions): Promise<Answer> {
+    const { step, steps } = this.#session; // that of the turn's last events is another one
+    const { iteration } = await steps.callOf(turn, this.#name);
+    if (turn.pending.length > turn.placed) { // of a loop that asked the context for no view
       const messages = placeInjections(request.messages, turn.pending.slice(turn.placed));
       request = { ...request, messages };
     }
-    const outer = is_for_loop ? undefined : takeCall(options.call); // it is reserved, counted and logged
-    const reserved = outer ? null : this.#reserve(turn, request, is_for_loop);
-    const reservation = reserved instanceof Promise ? await reserved : reserved;
-    const state = {
-      open: true,
-      taken: false,
-      usage: null,
-      text: new GrowingText(),
-      answer_text: new GrowingText(),
-      part_is_counted: false,
-    };
-    const call: OpenCall = { ...state, is_for_loop, requests: new ProviderCall() };
-    let response: Answer;
-    try {
-      const received = await this.#send(request, options, call, reservation, step);
-      response = readAnswer(this.#session, this.#provider, received, call.usage);
-      this.#session.noteReturned("response", received, this.#module_id);
-    } catch (thrown) {
-      // a part of an answer counts with the event that reports it
-      reservation?.settle(null, options.signal?.aborted === true && !step.is_ended);
-      if (is_for_loop) turn.broken_off_text = call.answer_text.value;
-      if (is_for_loop && call.text.value !== "" && this.#isBrokenOff(thrown, options, turn, step)) {
-        turn.broken_off = this.#partOf(thrown, request, options, call);
-      }
-      const part = step.is_ended ? null : this.#partOf(thrown, request, options, call);
-      const error = toTypedError(thrown, this.#name);
-      const failure = this.#failureOf(error, part);
-      const request_id = call.requests.end(); // the event of the failure ends it
-      if (failure !== null && request_id !== null) failure.request_id = request_id;
+    let open = createCall(true); // of the last attempt
+    const call = new ModelCall(this.#session, {
+      provider: this.#name,
+      iteration,
+      max_retries: retriesItself(this.#provider) ? 0 : options.max_retries ?? 0,
+      shorten: options.shorten,
+      attempt: async (asked, onBlockDelta) => {
+        const injected = turn.pending.length;
+        open = createCall(true);
+        const onDelta = (delta: StreamDelta) => {
+          onBlockDelta(delta);
+          options.onDelta?.(delta);
+        };
+        const attempted = await this.#attempt(turn, asked, { ...options, onDelta }, open, step);
+        if (attempted instanceof FailedAttempt) {
+          turn.broken_off_text = open.answer_text.value;
+          turn.provider_error = attempted.error;
+        } else this.#setAnswer(turn, attempted, injected);
+        return attempted;
+      },
+    });
+    const answer = await call.answer(request);
+    if (open.over !== null) throw open.over;
+    return answer;
+  }
+
+  /** A call of any other module: counted and logged, but not part of the conversation. */
+  async #completeInner(turn: Turn, request: ChatRequest, options: CompleteOptions): Promise<Answer> {
+    if (turn.denied !== null) throw new PreampError("denied", turn.denied);
+    const { step, run_limits, hooks } = this.#session;
+    const outer = takeCall(options.call); // it is reserved, counted and logged
+    const call = createCall(false);
+    const attempted = await this.#attempt(turn, request, options, call, step, outer);
+    if (attempted instanceof FailedAttempt) {
+      const { error, failure, part } = attempted;
       if (outer) {
         Object.assign(outer, { taken: false, text: new GrowingText(), part_is_counted: part !== null });
       }
-      if (failure !== null && (!outer || part)) await this.#noteFailure(turn, step, failure, is_for_loop);
-      if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
-      throw noteError(turn, error, is_for_loop);
+      if (failure !== null && (!outer || part) && turn === this.#session.turn && !step.is_ended) {
+        if (part) run_limits.countPart(part);
+        await hooks.emit("provider:error", { ...failure, ...(part ? { usage: toPlain(part) } : {}), inner: true });
+      }
+      throw noteLimit(turn, error);
+    }
+    const { usage } = attempted;
+    if (outer?.open) outer.usage = usage;
+    else {
+      if (outer) run_limits.countPart(usage); // the outer call ended without it
+      const tool_calls = (attempted.tool_calls?.length ?? 0) > 0;
+      const data = { provider: this.#name, usage, tool_calls, response: toPlain(attempted), inner: true };
+      await hooks.emit("provider:response", data);
+    }
+    if (call.over !== null) throw call.over;
+    return attempted;
+  }
+
+  /**
+   * Makes one attempt, within the limits of the run.
+   *
+   * @param outer The call of which this one is a part.
+   * @throws {PreampError} `limit_reached` when the call may not be made.
+   */
+  async #attempt(
+    turn: Turn,
+    request: ChatRequest,
+    options: CompleteOptions,
+    call: OpenCall,
+    step: StepAbort,
+    outer?: OpenCall,
+  ): Promise<Answer | FailedAttempt> {
+    const reserved = outer ? null : this.#reserve(turn, request, call.is_for_loop);
+    const reservation = reserved instanceof Promise ? await reserved : reserved;
+    let answer: Answer;
+    try {
+      const received = await this.#send(request, options, call, reservation, step);
+      answer = readAnswer(this.#session, this.#provider, received, call.usage);
+      this.#session.noteReturned("response", received, this.#module_id);
+    } catch (thrown) {
+      const is_aborted = options.signal?.aborted === true;
+      reservation?.settle(null, is_aborted && !step.is_ended); // a part counts with the event that reports it
+      const is_ended = step.is_ended || limitOf(thrown) !== null ||
+        errorName(thrown) === "AbortError" && !is_aborted;
+      const error = toTypedError(thrown, this.#name);
+      const failure = providerFailure(this.#name, error);
+      const request_id = call.requests.end(); // the event of the failure ends it
+      return new FailedAttempt(
+        error,
+        failure && request_id !== null ? { request_id, ...failure } : failure,
+        this.#partOf(thrown, request, options, call),
+        is_ended,
+      );
     } finally {
       call.open = false;
     }
-    if (outer?.open) outer.usage = response.usage;
-    else if (is_for_loop) this.#setAnswer(turn, response, injected);
-    else {
-      if (outer) this.#session.run_limits.countPart(response.usage); // the outer call ended without it
-      await this.#emitInner(turn, response);
-    }
     try {
-      reservation?.settle(response.usage);
+      reservation?.settle(answer.usage);
     } catch (error) {
-      noteLimit(turn, error);
-      if (!is_for_loop) throw error;
-      if (response.usage.cost_usd === null) this.#session.host.warn("price_unknown", errorMessage(error));
-      await this.#session.loop_steps.emitResponses(); // the loop receives only the error
-      throw error;
+      call.over = noteLimit(turn, error); // thrown once the answer is reported
+      if (answer.usage.cost_usd === null) this.#session.host.warn("price_unknown", errorMessage(error));
+      return answer;
     }
-    if (reservation && response.usage.cost_usd === null) this.#reportUnknownPrice(response);
-    return response;
+    if (reservation && answer.usage.cost_usd === null) this.#reportUnknownPrice(answer);
+    return answer;
   }
 
   /**
@@ -280,19 +348,16 @@ export class ProviderGuard {
     const session = this.#session;
     turn.pending.splice(0, injected);
     turn.placed = 0;
-    const { usage } = response;
     turn.answered++;
     turn.response = response;
     turn.broken_off_text = "";
-    session.last_usage = { answer: (session.last_usage?.answer ?? 0) + 1, input_tokens: sentTokens(usage) };
-    turn.unreported.push({ provider: this.#name, response, usage });
+    session.last_usage = { answer: (session.last_usage?.answer ?? 0) + 1, input_tokens: sentTokens(response.usage) };
     turn.expect(response.tool_calls ?? NO_CALLS);
   }
 
   /**
    * Returns the usage of the part of an answer that the caller received before the call failed, as far as
-   * unknown estimated; null without a part. A call that the caller aborts counts from its request on. Not
-   * called when the turn's step has ended: then no part counts.
+   * unknown estimated; null without a part. A call that the caller aborts counts from its request on.
    */
   #partOf(thrown: unknown, request: ChatRequest, { signal }: CompleteOptions, call: OpenCall): Usage | null {
     if (call.part_is_counted) return null;
@@ -301,42 +366,6 @@ export class ProviderGuard {
     if (stated !== null || (text === "" && signal?.aborted !== true)) return stated;
     const input_tokens = requestTokens(request.messages) + toolTokens(request.tools);
     return Usage({ input_tokens, output_tokens: estimateTokens(text), estimated: true });
-  }
-
-  /** Returns whether a cancellation or the end of the time ended a call of the turn. */
-  #isBrokenOff(thrown: unknown, { signal }: CompleteOptions, turn: Turn, step: StepAbort): boolean {
-    if (turn !== this.#session.turn || step !== this.#session.step) return false;
-    if (step.is_ended || limitOf(thrown) !== null) return true;
-    return errorName(thrown) === "AbortError" && signal?.aborted !== true;
-  }
-
-  /** Returns the data of `provider:error`, or null when a guard stopped the call. */
-  #failureOf(error: unknown, part: Usage | null): JsonObject | null {
-    const failure = providerFailure(this.#name, error);
-    if (failure && part) failure.usage = toPlain(part);
-    return failure;
-  }
-
-  /** Logs a failure that is not one of the turn; the loop reports its own. */
-  async #noteFailure(turn: Turn, step: StepAbort, failure: JsonObject, is_for_loop: boolean): Promise<void> {
-    if (turn !== this.#session.turn || step.is_ended) return;
-    if (is_for_loop) {
-      if (failure.usage !== undefined) turn.unreported_parts.push(failure);
-      else if (failure.request_id !== undefined) turn.failed_request = failure;
-      return;
-    }
-    const data = { ...failure, inner: true };
-    turn.inner_responses.add(data);
-    await this.#session.hooks.emit("provider:error", data);
-  }
-
-  /** Logs an answer that is not one of the turn. */
-  async #emitInner(turn: Turn, response: Answer): Promise<void> {
-    const { usage } = response;
-    const calls = (response.tool_calls?.length ?? 0) > 0;
-    const data = { provider: this.#name, usage, tool_calls: calls, response: toPlain(response), inner: true };
-    turn.inner_responses.add(data);
-    await this.#session.hooks.emit("provider:response", data);
   }
 
   /** Returns the running turn. @throws {Error} when no turn is running, or the run was cancelled. */

@@ -1,11 +1,11 @@
 /**
  * The hook registry of a session. Every event of the session is emitted here: see
- * src/docs/architecture.md#the-way-of-one-event. `sdk/event_table.ts` and `session/turn_tracker.ts` know the
- * meaning of events; this file does not.
+ * src/docs/architecture.md#the-way-of-one-event. `sdk/event_table.ts` and `steps.ts` know the meaning of
+ * events; this file does not.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { finite, HandlerList, requireEventName } from "../../sdk/handler_list.ts";
-import { RUNTIME_EVENTS } from "../../sdk/event_table.ts";
+import { eventsWith, RUNTIME_EVENTS } from "../../sdk/event_table.ts";
 import { type ChainHandler, noopEmission, runChain } from "../../sdk/hook_chain.ts";
 import { toFrozenObject, toPlainObject } from "../../sdk/json.ts";
 import { withRequestId } from "../../sdk/request_ids.ts";
@@ -13,7 +13,9 @@ import { timestamp } from "../../sdk/timestamp.ts";
 import type { Emission, JsonObject } from "../../sdk/types.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { SessionContext } from "../session/session_context.ts";
-import type { TurnTracker } from "../session/turn_tracker.ts";
+
+/** Events of a turn, which are dropped while none runs: they are late ones of an abandoned loop. */
+const TURN_EVENTS = eventsWith("turn");
 
 /** Emissions within each other on the stack: more are those of a handler that emits its own event at once. */
 const MAX_NESTED = 100;
@@ -53,7 +55,6 @@ export class Hooks {
   /** Fields of every handler's payload. */
   defaults: JsonObject;
   readonly #session: SessionContext;
-  readonly #tracker: TurnTracker;
   /** Maximum time of one call of a handler. */
   readonly #timeout_ms: number;
   /** Event → step of the kernel that takes the event when a module emits it. */
@@ -63,9 +64,8 @@ export class Hooks {
   /** Warnings about events that were reported; null: none. */
   #warned: Set<string> | null = null;
 
-  constructor(session: SessionContext, tracker: TurnTracker) {
+  constructor(session: SessionContext) {
     this.#session = session;
-    this.#tracker = tracker;
     this.#timeout_ms = session.limits.hook_timeout_s * 1000;
     this.handlers = new HandlerList(this.#timeout_ms);
     this.defaults = { session_id: session.session_id, parent_id: session.parent_id };
@@ -142,9 +142,8 @@ export class Hooks {
     }
   }
 
-  #pass(event: string, payload: JsonObject, parts: EmitParts): Promise<Emission> {
-    const data = this.#tracker.prepare(event, payload);
-    if (data === null) return Promise.resolve(noopEmission(payload));
+  #pass(event: string, data: JsonObject, parts: EmitParts): Promise<Emission> {
+    if (this.#session.turn === null && TURN_EVENTS.has(event)) return Promise.resolve(noopEmission(data));
     const handlers = this.handlers.of(event);
     if (handlers.length > 0 || this.#session.host.recordedResult !== undefined) {
       const handled = this.#callHandlers(handlers, event, data, parts);
@@ -181,7 +180,6 @@ export class Hooks {
 
   #append(event: string, emission: Emission, data: JsonObject, { decided }: EmitParts): Promise<Emission> {
     decided?.(emission);
-    this.#tracker.noteDecision(event, emission);
     const stored = this.#session.writeEmission(event, emission, data);
     return stored ? stored.then(() => emission) : Promise.resolve(emission);
   }

@@ -3,7 +3,7 @@
  * part has a file of its own. Modules, time and storage come from the host (`host.ts`).
  */
 import { CancellationToken } from "../../sdk/cancellation.ts";
-import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { errorCode, errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import type { ErrorDetail, Message, MountPlan, Orchestrator, Prompt } from "../../sdk/types.ts";
@@ -21,6 +21,9 @@ import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
 import { type KernelLimits, SessionContext } from "./session_context.ts";
 import { endGuests, type PartsOptions, runCleanups, SessionParts } from "./session_parts.ts";
 import { SessionState } from "./session_state.ts";
+
+const STOPPED_NOTE = "[This answer was stopped here.]";
+const BROKEN_OFF_NOTE = "[This answer broke off here.]";
 
 /** Options of {@link Session.execute}. */
 export interface TurnOptions {
@@ -347,6 +350,10 @@ export class Session {
       turn.stated = { ...turn.stated, ...stated };
       return { text: typeof text === "string" ? text : textOf(text) };
     } catch (error) {
+      if (errorCode(error) === "denied" && turn.denied !== null) {
+        return { text: `Operation denied: ${turn.denied}` };
+      }
+      await this.#keepBrokenOff(turn, error);
       if (turn.limit === null && turn.denied === null && !session.cancellation.is_cancelled) {
         session.host.warn("execution_failed", errorMessage(error), {
           error,
@@ -357,12 +364,23 @@ export class Session {
     }
   }
 
+  /** Stores what arrived of an answer that broke off, marked as such: a person has read it. */
+  async #keepBrokenOff({ broken_off_text: text, provider_error }: Turn, error: unknown): Promise<void> {
+    if (text.trim() === "") return;
+    const is_aborted = errorName(error) === "AbortError" &&
+      (this.cancellation.is_cancelled || error === provider_error);
+    const note = errorCode(error) === "cancelled" || is_aborted ? STOPPED_NOTE : BROKEN_OFF_NOTE;
+    const content = [{ type: "text", text }, { type: "text", text: note }];
+    const message = { role: "assistant", content, metadata: { broken_off: true } } as const;
+    await this.mounts.turn_context?.addMessage(message);
+  }
+
   /** Adds missing tool results, decides the outcome and emits the end events. */
   async #endTurn(turn: Turn, returned: Returned): Promise<Outcome> {
-    const { contract, steps } = this.#parts;
+    const { steps } = this.#parts;
     const session = this.#session;
     if (session.step.is_waited_for) await session.endCalls(turn);
-    await contract.settleAnswer(turn);
+    await this.mounts.turn_context?.closeCalls();
     const outcome = outcomeOf(session, turn, returned);
     await steps.end(turn, outcome, returned.text);
     return outcome;

@@ -12,7 +12,7 @@ import { type Returned, unknownFields } from "../../sdk/returned_fields.ts";
 import { describe } from "../../sdk/value_path.ts";
 import { StepAbort } from "../timeouts.ts";
 import type { SessionState } from "./session_state.ts";
-import type { CallSteps, LoopSteps, Turn } from "../turn.ts";
+import type { CallSteps, Turn } from "../turn.ts";
 
 /** Limits that the kernel enforces beside those of the run. Their defaults: src/docs/operating.md#limits. */
 export interface KernelLimits {
@@ -45,7 +45,6 @@ const MAX_UNKNOWN = 20;
 /** Shared state of one session. Its parts set `hooks` and the steps, the session sets `turn`. */
 export class SessionContext {
   hooks!: Pick<HookRegistry, "emit">;
-  loop_steps!: LoopSteps;
   steps!: CallSteps;
   turn: Turn | null = null;
   /** Whether a turn has begun, also if it has ended. */

@@ -3,12 +3,10 @@ import { errorMessage } from "../../sdk/errors.ts";
 import { deepFreeze, isThenable, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { Cleanup, GrantedPermissions } from "../../sdk/types.ts";
 import { Hooks } from "../hooks/hooks.ts";
-import { LoopContract } from "../hooks/loop_contract.ts";
 import { Mounts } from "../mounting/mounts.ts";
 import { Steps } from "../steps.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { SessionContext } from "./session_context.ts";
-import { TurnTracker } from "./turn_tracker.ts";
 
 /** Parts of a session that its modules share; new ones have nothing mounted. */
 export class SessionParts {
@@ -20,9 +18,7 @@ export class SessionParts {
    * call another module.
    */
   readonly guests: (() => Promise<void>)[] = [];
-  readonly tracker: TurnTracker;
   readonly steps: Steps;
-  readonly contract: LoopContract;
   readonly hooks: Hooks;
   readonly config: JsonObject;
   /** What modules publish for each other: the runtime's own capabilities, and those that modules register. */
@@ -30,10 +26,8 @@ export class SessionParts {
 
   constructor(readonly session: SessionContext, options: PartsOptions) {
     const { mounts } = this;
-    this.tracker = new TurnTracker(session);
-    this.contract = session.loop_steps = new LoopContract(session, mounts);
-    this.hooks = session.hooks = new Hooks(session, this.tracker);
-    this.steps = session.steps = new Steps(session, this.hooks, mounts, this.tracker);
+    this.hooks = session.hooks = new Hooks(session);
+    this.steps = session.steps = new Steps(session, this.hooks, mounts);
     this.config = frozenConfig(options.written);
     this.capabilities = givenCapabilities(session, options);
   }

@@ -9,7 +9,7 @@ import type { GuestExit, MountAnswer, Shape } from "../protocol.ts";
 import type { GuestConnection } from "./guest_connection.ts";
 import { POINT } from "../../sdk/plan.ts";
 import { applyNotification, GuestMounts, type GuestParts, MAX_SHAPE_BYTES } from "./guest_mounts.ts";
-import type { ObjectCallOptions } from "./guest_proxies.ts";
+import { MAX_LARGE_BYTES, type ObjectCallOptions } from "./guest_proxies.ts";
 import { EmissionTable, serveRequest, type SessionHandles } from "./guest_requests.ts";
 import { ObjectTable } from "./object_table.ts";
 import type { CallHost, GuestRequest } from "./open_requests.ts";
@@ -161,7 +161,8 @@ class GuestModule {
     const { target, method, args } = request;
     if (target === "function") return await this.#mounts.callFunction(method);
     if (target !== "coordinator" || method !== "mount") {
-      return await serveRequest(handles, request, this.#emissions);
+      return await serveRequest(handles, request, this.#emissions, (ref, args) =>
+        this.#call(ref, "", args, { handles, max_bytes: MAX_LARGE_BYTES }));
     }
     const mounted = isObject(args[1]) ? args[1] : {};
     return await this.#mounts.mount(handles.coordinator, String(args[0]), mounted);

@@ -29,7 +29,7 @@ export interface ObjectCallOptions extends Omit<CallOptions, "host"> {
 }
 
 /** Most bytes of a model's answer or of a history. */
-const MAX_LARGE_BYTES = 8 * 1024 * 1024;
+export const MAX_LARGE_BYTES = 8 * 1024 * 1024;
 /** Most bytes of a hook result or of a function's result. */
 const MAX_SMALL_BYTES = 1024 * 1024;
 

@@ -6,6 +6,7 @@ import { outsideOfCalls } from "../../sdk/request_ids.ts";
 import { isObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import type {
   ChatRequest,
+  CompleteOptions,
   Coordinator,
   Emission,
   HookRegistry,
@@ -56,11 +57,14 @@ export class EmissionTable {
   }
 }
 
-/** Serves one request. @throws {TypeError} if the target does not exist; the error of the called object. */
+/**
+ * Serves one request. `callBack` calls a function that the guest passed by its ref.
+ * @throws {TypeError} if the target does not exist; the error of the called object. */
 export async function serveRequest(
   handles: SessionHandles,
   request: GuestRequest,
   emissions: EmissionTable,
+  callBack: (ref: number, args: readonly unknown[]) => Promise<unknown>,
 ): Promise<unknown> {
   const { coordinator, parts } = handles;
   const { target, args, signal } = request;
@@ -72,7 +76,7 @@ export async function serveRequest(
     case "context":
       return await serveContext(parts, request);
     case "provider":
-      return await serveProvider(own(parts.providers, name, "provider"), request);
+      return await serveProvider(own(parts.providers, name, "provider"), request, callBack);
     case "tool":
       return await serveTool(own(parts.tools, name, "tool"), coordinator, request);
     case "coordinator":
@@ -134,15 +138,24 @@ async function serveContext(
   }
 }
 
-async function serveProvider(provider: Provider, request: GuestRequest): Promise<unknown> {
+async function serveProvider(
+  provider: Provider,
+  request: GuestRequest,
+  callBack: (ref: number, args: readonly unknown[]) => Promise<unknown>,
+): Promise<unknown> {
   const { method, args, signal, onPiece } = request;
   if (method === "listModels") return toPlain(await provider.listModels());
   if (method !== "complete") throw unknownMethod(request);
   const asked = toPlainObject(args[0]) as unknown as ChatRequest; // checked by the guard
-  const response = await provider.complete(
-    asked,
-    args[1] === true ? { signal, onDelta: onPiece } : { signal },
-  );
+  const { max_retries, shorten } = isObject(args[2]) ? args[2] : {};
+  const options: CompleteOptions = { signal };
+  if (args[1] === true) options.onDelta = onPiece;
+  if (typeof max_retries === "number") options.max_retries = max_retries;
+  if (typeof shorten === "number") {
+    options.shorten = async (overflow) =>
+      toPlainObject(await callBack(shorten, [overflow])) as unknown as ChatRequest; // checked by the guard
+  }
+  const response = await provider.complete(asked, options);
   const calls = response.tool_calls;
   return calls ? { ...response, tool_calls: calls.map(plainCall) } : response;
 }

@@ -27,6 +27,10 @@ export class GuestObjects {
     return ref;
   }
 
+  delete(ref: number): void {
+    this.#entries.delete(ref);
+  }
+
   /** Returns the object of a ref. @throws {Error} if it does not exist. */
   get(ref: number): GuestObject {
     const entry = this.#entries.get(ref);

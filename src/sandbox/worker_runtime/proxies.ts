@@ -7,6 +7,7 @@ import { hookResultData } from "../../sdk/hook_result.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
+import type { ContextOverflow } from "../../sdk/context_overflow.ts";
 import { withRequestId } from "../../sdk/request_ids.ts";
 import { map, Object, Proxy, toText, WeakMap } from "../../sdk/primordials.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
@@ -62,11 +63,13 @@ export class ProviderProxy implements Provider {
   readonly name: string;
   readonly priority: number;
   readonly #rpc: GuestRpc;
+  readonly #objects: GuestObjects;
   readonly #view: ProviderView;
   declare readonly getModelInfo?: () => unknown;
 
-  constructor(rpc: GuestRpc, view: ProviderView) {
+  constructor(rpc: GuestRpc, objects: GuestObjects, view: ProviderView) {
     this.#rpc = rpc;
+    this.#objects = objects;
     this.#view = view;
     this.name = view.name;
     this.priority = view.priority;
@@ -83,11 +86,16 @@ export class ProviderProxy implements Provider {
   }
 
   async complete(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
-    const { signal, onDelta } = options;
+    const { signal, onDelta, max_retries, shorten } = options;
     const onPiece = onDelta && ((delta: unknown) => onDelta(delta as StreamDelta)); // from the host
-    const args = [toPlain(request), onDelta !== undefined];
+    const ref = shorten && this.#objects.add(async (overflow: ContextOverflow) => await shorten(overflow));
+    const args = [toPlain(request), onDelta !== undefined, toPlain({ max_retries, shorten: ref })];
     const target = `provider/${this.#view.key}`;
-    return toChatResponse(await this.#rpc.request(target, "complete", args, { signal, onPiece }));
+    try {
+      return toChatResponse(await this.#rpc.request(target, "complete", args, { signal, onPiece }));
+    } finally {
+      if (ref !== undefined) this.#objects.delete(ref);
+    }
   }
 
   parseToolCalls(response: ChatResponse): ToolCall[] {

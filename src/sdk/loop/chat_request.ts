@@ -81,19 +81,14 @@ export function placeInjections(view: Message[], injections: readonly Injection[
   return messages;
 }
 
-/** What a request has in addition to its view. */
-export interface RequestParts {
-  readonly tools: ToolSpec[];
-  readonly injections: readonly Injection[];
-  /** Messages at the end, after the injections. */
-  readonly tail: readonly Message[];
-}
-
-/** Returns the request with a view, of a loop with this configuration. */
-export function buildRequest(config: LoopConfig, view: Message[], parts: RequestParts): ChatRequest {
-  const { tools, injections, tail } = parts;
-  const placed = placeInjections(view, injections);
-  const messages = tail.length > 0 ? [...placed, ...tail] : placed;
+/** Returns the request of a loop with this configuration. `tail`: messages after the view. */
+export function buildRequest(
+  config: LoopConfig,
+  view: Message[],
+  tools: ToolSpec[],
+  tail: readonly Message[],
+): ChatRequest {
+  const messages = tail.length > 0 ? [...view, ...tail] : view;
   const request: ChatRequest = { ...config.request, messages };
   if (config.response_format) request.response_format = config.response_format;
   if (tools.length > 0) request.tools = tools;

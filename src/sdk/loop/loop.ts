@@ -2,20 +2,25 @@
  * Runs one turn from prompt to answer. The built-in loops use this loop with different defaults. Limits,
  * counting and approvals are not here: the guards enforce them.
  */
-import { errorCode, errorMessage, errorName, PreampError } from "../errors.ts";
-import type { CallFacts, ContextManager, Coordinator, ExecuteOptions, Orchestrator } from "../contracts.ts";
-import { isNoop } from "../hook_chain.ts";
-import type { Emission, HookRegistry, Injection } from "../hooks.ts";
-import { jsonEqual, type JsonObject, toFrozenOwn } from "../json.ts";
-import { type ChatResponse, type Message, type Prompt, textOf } from "../messages.ts";
+import { errorCode, errorMessage, PreampError } from "../errors.ts";
+import type {
+  CallFacts,
+  ContextManager,
+  Coordinator,
+  ExecuteOptions,
+  Orchestrator,
+  RequestOptions,
+} from "../contracts.ts";
+import type { HookRegistry } from "../hooks.ts";
+import { jsonEqual, toFrozenOwn } from "../json.ts";
+import { type ChatRequest, type ChatResponse, type Message, type Prompt, textOf } from "../messages.ts";
 import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
 import { assistantMessage, cutCallOf, isCut, standingOf, withoutCalls } from "./assistant_message.ts";
-import { DEFAULT_MAX_RETRIES, FailedCall, ModelCalls } from "./model_call.ts";
 import { CallThrottle } from "./call_throttle.ts";
-import { unfitError } from "./provider_errors.ts";
+import { isPassing } from "./provider_errors.ts";
 import { chooseProvider, type ChosenProvider, nextProvider } from "./provider_selection.ts";
-import { buildRequest, injectionMessage, ToolListBuilder } from "./chat_request.ts";
+import { buildRequest, ToolListBuilder } from "./chat_request.ts";
 import {
   formatInstruction,
   formattedAnswer,
@@ -26,6 +31,9 @@ import {
 import { SteeringQueue } from "./steering.ts";
 import { selectTool } from "./tool_calls.ts";
 import type { LoopConfig } from "./loop_config.ts";
+
+/** Attempts of a model call after the first one, unless the configuration states another number. */
+const DEFAULT_MAX_RETRIES = 2;
 
 /** Consecutive answers without text and calls that end the turn. */
 const MAX_EMPTY_RESPONSES = 3;
@@ -43,9 +51,6 @@ const WRAP_UP = reminder(
     "Do not mention this reminder.",
   { ephemeral: true },
 );
-
-const STOPPED_NOTE = "[This answer was stopped here.]";
-const BROKEN_OFF_NOTE = "[This answer broke off here.]";
 
 const CANCELLED_NOTE = "The previous operation was cancelled. The results of completed tools are preserved.";
 
@@ -93,10 +98,7 @@ type Status = "success" | "incomplete" | "cancelled" | "error";
 class TurnRun {
   readonly #inputs: TurnInputs;
   readonly #coordinator: Coordinator | undefined;
-  readonly #models: ModelCalls;
   #chosen: ChosenProvider | null = null;
-  /** Ephemeral injections for the next request of this turn. */
-  #pending: Injection[] = [];
   #iteration: number;
   #answered: number;
   #empty = 0;
@@ -107,26 +109,14 @@ class TurnRun {
   #status: Status = "incomplete";
 
   constructor(inputs: TurnInputs) {
-    const { config, hooks, throttle, options } = inputs;
+    const { options } = inputs;
     this.#inputs = inputs;
-    const coordinator = this.#coordinator = options?.coordinator;
+    this.#coordinator = options?.coordinator;
     this.#iteration = this.#answered = options?.resume ? options.iteration ?? 0 : 0;
-    this.#models = new ModelCalls({
-      hooks,
-      coordinator,
-      throttle,
-      max_retries: config.max_retries ?? DEFAULT_MAX_RETRIES,
-      newId: (prefix) => this.#newId(prefix),
-    });
   }
 
   async run(): Promise<string> {
-    try {
-      await (this.#inputs.options?.resume ? this.#resume() : this.#begin());
-    } catch (error) {
-      await this.#keepBrokenOff(error);
-      throw error;
-    }
+    await (this.#inputs.options?.resume ? this.#resume() : this.#begin());
     this.#inputs.queue.close();
     await this.#inputs.hooks.emit("orchestrator:complete", { // states how the turn ended
       orchestrator: this.#inputs.config.orchestrator,
@@ -160,7 +150,6 @@ class TurnRun {
       if (this.#cancelled) return this.#cancel();
       if (this.#inputs.queue.size > 0) await this.#steer();
       const response = await this.#request(false);
-      if (response === null) return;
       const calls = response.tool_calls ?? [];
       const text = textOf(response.content);
       if (calls.length > 0) {
@@ -218,45 +207,37 @@ class TurnRun {
   }
 
   /**
-   * Requests one answer, from other providers too if one fails; null when the turn ended instead.
+   * Requests one answer, from other providers too if one fails.
    *
    * @param tried Names of the providers that failed.
    */
-  async #request(max_reached: boolean, tried: readonly string[] = []): Promise<ChatResponse | null> {
-    const { hooks, context, tool_list, tools, config, providers } = this.#inputs;
-    const chosen = this.#chosen ??= chooseProvider(providers, config.default_provider);
-    const { name, provider } = chosen;
-    const iteration = ++this.#iteration;
-    const data: JsonObject = { provider: name, iteration };
-    const emitted = await hooks.emit("provider:request", max_reached ? { ...data, max_reached } : data);
-    const gated = isNoop(emitted) ? emitted : await this.#process(emitted, "provider:request");
-    if (gated.action === "deny") {
-      this.#deny(gated);
-      return null;
-    }
-    this.#addPending(gated.injections);
-    const injections = this.#pending;
-    this.#pending = [];
-    const specs = max_reached ? [] : tool_list.specs(tools, provider.getInfo?.().id ?? name);
-    const tail: Message[] = max_reached ? [WRAP_UP] : [];
-    const instruction = formatInstruction(config.response_format, provider);
-    if (instruction) tail.unshift(instruction);
-    const parts = { tools: specs, injections, tail };
-    const options = { provider, tools: specs, injections: injections.map(injectionMessage).concat(tail) };
-    const view = await context.getMessagesForRequest(options);
-    let answer = await this.#models.call(chosen, buildRequest(config, view, parts), iteration);
-    if (answer instanceof FailedCall && answer.overflow) {
-      const { error: refusal, overflow } = answer;
-      const shorter = await context.getMessagesForRequest({ ...options, overflow }).catch((error) => {
-        throw unfitError(error, refusal);
+  async #request(max_reached: boolean, tried: readonly string[] = []): Promise<ChatResponse> {
+    const { context, config, throttle } = this.#inputs;
+    const chosen = this.#chosen ??= chooseProvider(this.#inputs.providers, config.default_provider);
+    this.#iteration++;
+    const { options, requestFor } = this.#parts(chosen, max_reached);
+    const request = requestFor(await context.getMessagesForRequest(options));
+    let streamed = false;
+    let answer: ChatResponse;
+    try {
+      const { max_retries = DEFAULT_MAX_RETRIES } = config;
+      const signal = this.#coordinator?.cancellation.signal;
+      answer = await chosen.provider.complete(request, {
+        max_retries,
+        shorten: async (overflow) => requestFor(await context.getMessagesForRequest({ ...options, overflow })),
+        ...(signal ? { signal } : {}),
+        ...(config.fallback ? { onDelta: () => void (streamed = true) } : {}),
       });
-      answer = await this.#models.call(chosen, buildRequest(config, shorter, parts), iteration, true);
-    }
-    if (answer instanceof FailedCall) {
-      this.#pending.unshift(...injections); // no provider has read them: keep them for the next one
-      const failed = [...tried, name];
-      await this.#fallBack(answer, failed);
+    } catch (error) {
+      const failed = [...tried, chosen.name];
+      const next = streamed || this.#cancelled || !isPassing(error)
+        ? null
+        : nextProvider(this.#inputs.providers, config.fallback ?? false, new Set(failed));
+      if (next === null) throw error;
+      await this.#fallBack(next, chosen.name);
       return await this.#request(max_reached, failed);
+    } finally {
+      throttle?.markCallEnd(this.#coordinator);
     }
     this.#answered++;
     // the wrap-up offers no tools: a call is dropped, because the history would keep it unanswered
@@ -265,15 +246,27 @@ class TurnRun {
     return response;
   }
 
-  /** Chooses the provider after a failure. Throws the failure when no provider is left. */
-  async #fallBack({ error, may_fall_back }: FailedCall, tried: readonly string[]): Promise<void> {
-    const { providers, config, hooks } = this.#inputs;
-    const next = may_fall_back ? nextProvider(providers, config.fallback ?? false, new Set(tried)) : null;
-    if (next === null) throw error;
-    await hooks.emit("provider:resolve", {
+  /** Returns what a request has beside its view: for the context, and as a function of the view. */
+  #parts({ name, provider }: ChosenProvider, max_reached: boolean): {
+    options: RequestOptions;
+    requestFor(view: Message[]): ChatRequest;
+  } {
+    const { config, tool_list, tools } = this.#inputs;
+    const specs = max_reached ? [] : tool_list.specs(tools, provider.getInfo?.().id ?? name);
+    const tail: Message[] = max_reached ? [WRAP_UP] : [];
+    const instruction = formatInstruction(config.response_format, provider);
+    if (instruction) tail.unshift(instruction);
+    const options: RequestOptions = { provider, tools: specs, injections: tail };
+    if (max_reached) options.max_reached = true;
+    return { options, requestFor: (view) => buildRequest(config, view, specs, tail) };
+  }
+
+  /** Chooses another provider after a failure. */
+  async #fallBack(next: ChosenProvider, failed: string): Promise<void> {
+    await this.#inputs.hooks.emit("provider:resolve", {
       provider: next.name,
       model: next.provider.getInfo?.().defaults?.model ?? null,
-      reason: `provider ${tried.at(-1)} failed`,
+      reason: `provider ${failed} failed`,
     });
     this.#chosen = next;
   }
@@ -367,25 +360,13 @@ class TurnRun {
     return this.#inputs.context.addMessage(toFrozenOwn(message) as unknown as Message); // the same fields
   }
 
-  /** Stores what arrived of an answer that broke off, marked as such: a person has read it. */
-  async #keepBrokenOff(error: unknown): Promise<void> {
-    const { broken_off: text } = this.#models;
-    if (text.trim() === "") return;
-    const is_aborted = errorName(error) === "AbortError" &&
-      (this.#cancelled || error === this.#models.aborted);
-    const note = errorCode(error) === "cancelled" || is_aborted ? STOPPED_NOTE : BROKEN_OFF_NOTE;
-    const content = [{ type: "text", text }, { type: "text", text: note }];
-    await this.#store({ role: "assistant", content, metadata: { broken_off: true } });
-  }
-
   /**
    * Makes one more call without tools, whose text ends the turn. Without room for it in the run's limit, the
    * turn ends with the last text.
    */
   async #wrapUp(): Promise<void> {
     if (this.#answered >= this.#run_limit) return this.#finish(this.#text, "incomplete");
-    const response = await this.#request(true);
-    if (response !== null) this.#finish(textOf(response.content), "incomplete");
+    this.#finish(textOf((await this.#request(true)).content), "incomplete");
   }
 
   /** Ends the turn with a text. A cancel that was requested during the last call cancels the turn too. */
@@ -408,26 +389,8 @@ class TurnRun {
     }
   }
 
-  #deny(emission: Emission): void {
-    this.#text = `Operation denied: ${emission.reason}`;
-    this.#status = "incomplete";
-  }
-
   #cancel(): void {
     this.#status = "cancelled";
-  }
-
-  #addPending(injections: readonly Injection[]): void {
-    for (const injection of injections) if (injection.ephemeral) this.#pending.push(injection);
-  }
-
-  /** Callers on the way of each iteration test `isNoop` themselves, which saves a promise. */
-  async #process(emission: Emission, event: string): Promise<Emission> {
-    if (isNoop(emission)) return emission;
-    if (this.#coordinator) return await this.#coordinator.processHookResult(emission, event);
-    return emission.action === "ask_user"
-      ? { ...emission, action: "deny", reason: "No approval system available" }
-      : emission;
   }
 
   #newId(prefix: string): string {

@@ -124,7 +124,8 @@ Deno.test("answer() answers any question or throws an Error", async () => {
       const request = { target, method, args, signal: AbortSignal.abort(), onPiece() {} };
       try {
         const coordinator = createTestCoordinator();
-        await serveRequest({ coordinator, parts: coordinator }, request, new EmissionTable());
+        const handles = { coordinator, parts: coordinator };
+        await serveRequest(handles, request, new EmissionTable(), () => Promise.resolve());
       } catch (error) {
         assert(error instanceof Error || error instanceof DOMException);
       }

@@ -1,7 +1,7 @@
 /** Requests of a loop: the tools, the view, the injections and what is added at the end. */
 import type { Injection, Message, Tool } from "preamp";
 import { countChange, liveViewOf } from "../../../src/sdk/live_view.ts";
-import { buildRequest, ToolListBuilder } from "../../../src/sdk/loop/chat_request.ts";
+import { buildRequest, placeInjections, ToolListBuilder } from "../../../src/sdk/loop/chat_request.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { addAll, groups, open, user } from "../../support/context.ts";
 
@@ -39,7 +39,7 @@ for (
       steering: false,
       request: {},
     };
-    const { messages } = buildRequest(config, view, { tools: [], injections, tail });
+    const { messages } = buildRequest(config, placeInjections(view, injections), [], tail);
     assertEquals(messages.slice(0, length - 1), view.slice(0, -1));
     assertEquals(
       messages.length - length,
