@@ -1,5 +1,5 @@
 /** The modules that a plan can name by id: the built-in ones and the application's. */
-import { classifyMountReturn } from "../kernel/mounting/mount_diagnosis.ts";
+import { classifyMountReturn } from "../kernel/mount_diagnosis.ts";
 import type { ContextManager, Orchestrator } from "../sdk/contracts.ts";
 import type { HookDefinition } from "../sdk/define.ts";
 import { POINT } from "../sdk/plan.ts";

@@ -2,7 +2,7 @@
 import { defaultVariables, expandConfig } from "./plan_configs.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { SandboxCoordinator } from "./validation/contract_check.ts";
-import { classifyMountReturn } from "../kernel/mounting/mount_diagnosis.ts";
+import { classifyMountReturn } from "../kernel/mount_diagnosis.ts";
 import { providerNames } from "../plan/model_choice.ts";
 import { isEndpoint } from "../plan/endpoints.ts";
 import { Redactor } from "../policy/redact.ts";

@@ -192,7 +192,7 @@ export class RunLimitGuard {
     }
   }
 
-  /** Counts the usage that an event states: of the part of an answer, or of the answer of a loop's own model. */
+  /** Counts the usage that an event states: of a part of an answer, or of an answer of a loop's own model. */
   countPart(usage: Usage): void {
     this.#options.parent?.countPart(usage);
     this.#add(usage);

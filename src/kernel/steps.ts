@@ -1,7 +1,7 @@
 /**
  * The steps of a turn that emit: its start and its end, the gate of a request to a model, and of a tool call
- * the gate, the decision and the report. Each of these events is emitted here, once, and those of a model call
- * in `guards/model_call.ts`; a loop calls, and need not emit.
+ * the gate, the decision and the report. Each of these events is emitted here, once, and those of a model
+ * call in `model_call.ts`; a loop calls, and need not emit.
  *
  * | a loop that emits itself …                           | effect                                           |
  * |------------------------------------------------------|--------------------------------------------------|
@@ -26,11 +26,11 @@ import { previewOf } from "../sdk/loop/assistant_message.ts";
 import { cancelledCallText, modelContent } from "../sdk/tools.ts";
 import { Usage } from "../sdk/messages.ts";
 import type { ApprovalQuestion, Emission, Injection, Message, Prompt } from "../sdk/types.ts";
-import { type ApprovalSubject, askForApproval } from "./hooks/ask_for_approval.ts";
-import type { Emitter, Hooks } from "./hooks/hooks.ts";
-import type { Mounts } from "./mounting/mounts.ts";
-import type { Outcome } from "./session/outcome.ts";
-import type { SessionContext } from "./session/session_context.ts";
+import { type ApprovalSubject, askForApproval } from "./approval.ts";
+import type { Emitter, Hooks } from "./hooks.ts";
+import type { Mounts } from "./mounts.ts";
+import type { Outcome } from "./outcome.ts";
+import type { SessionContext } from "./session_context.ts";
 import type { Call, CallSteps, Decision, ModelRequest, Turn } from "./turn.ts";
 
 /** Events of the start and the end of a turn. */
@@ -60,7 +60,7 @@ export class Steps implements CallSteps {
   readonly #mounts: Mounts;
   /** Tokens that hooks injected in this turn. */
   #injected_tokens = 0;
-  /** Copy of a gate's emission that a loop received → its decision, on demand. The loop can change the copy. */
+  /** Copy of a gate's emission that a loop received, and can change → its decision, on demand. */
   readonly #given = new WeakMap<Emission, () => Promise<Decision>>();
   /** Emission of a gate → its outcome, so that settling an emission twice acts once. */
   readonly #settled = new WeakMap<Emission, Promise<Emission>>();
@@ -233,7 +233,7 @@ export class Steps implements CallSteps {
     if ((data.usage ?? null) === null) return await this.#hooks.emitStated(event, data, emitter);
     const usage = usageOfFailure(data) ?? Usage({});
     run_limits.countPart(usage);
-    return await this.#hooks.emitStated(event, { ...data, usage: usage as unknown as JsonObject }, emitter); // the same fields
+    return await this.#hooks.emitStated(event, { ...data, usage: toPlain(usage) }, emitter);
   }
 
   /** Returns whether an event is of a mounted model, whose call the kernel reports. */

@@ -162,7 +162,13 @@ export class Turn {
     this.request_denied = null;
     if (data.max_reached === true) this.max_reached = true;
     const { iteration } = this;
-    return this.request = { iteration, data: { iteration, ...data }, called: false, gate: null, decision: null };
+    return this.request = {
+      iteration,
+      data: { iteration, ...data },
+      called: false,
+      gate: null,
+      decision: null,
+    };
   }
 
   /** Replaces the calls by those of a new answer; keeps those that run. */

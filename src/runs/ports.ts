@@ -1,5 +1,5 @@
 /** Interfaces that `runs` needs from outside: the store, prepared plans, modules. `src/app` provides them. */
-import type { KernelLimits } from "../kernel/session/session_context.ts";
+import type { KernelLimits } from "../kernel/session_context.ts";
 import type { Entry, HostClock, OpenedModule } from "../kernel/host.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import type { Redactor } from "../policy/redact.ts";

@@ -3,7 +3,7 @@
  * is `scheduler/scheduler.ts`.
  */
 import { draftEntry, type Entry } from "../kernel/host.ts";
-import { cancelledOutcome } from "../kernel/session/outcome.ts";
+import { cancelledOutcome } from "../kernel/outcome.ts";
 import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
 import type { RaisableLimit, RunLimits } from "../sdk/types.ts";

@@ -3,8 +3,8 @@
  * src/docs/http.md.
  */
 import type { ApprovalRequest, Entry } from "../kernel/host.ts";
-import type { MountedDescriptors } from "../kernel/mounting/mounts.ts";
-import type { LoggedUsage } from "../kernel/session/session_parts.ts";
+import type { MountedDescriptors } from "../kernel/mounts.ts";
+import type { LoggedUsage } from "../kernel/session_parts.ts";
 import type { Counters } from "../sdk/run_counters.ts";
 import type { SessionState } from "../sdk/session_status.ts";
 import type {

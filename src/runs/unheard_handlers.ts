@@ -2,7 +2,7 @@
  * Warns of handlers of events that nothing emits, such as a gate registered for `tool:before`. Checked at the
  * end of a run, because modules may emit undeclared events.
  */
-import type { Session } from "../kernel/session/session.ts";
+import type { Session } from "../kernel/session.ts";
 import { didYouMean } from "../sdk/findings.ts";
 import { CANONICAL_EVENTS, eventsWith } from "../sdk/event_table.ts";
 import { errorMessage } from "../sdk/errors.ts";

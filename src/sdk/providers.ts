@@ -138,8 +138,8 @@ export interface CompleteOptions {
    */
   max_retries?: number;
   /**
-   * For a call of the orchestrator: resolves to a smaller request, after the provider refused the first one as
-   * too long. Called once at most.
+   * For a call of the orchestrator: resolves to a smaller request, after the provider refused the first one
+   * as too long. Called once at most.
    */
   shorten?: (overflow: ContextOverflow) => Promise<ChatRequest>;
 }

@@ -13,8 +13,8 @@ import type {
   OpenedModule,
 } from "../kernel/host.ts";
 import { RunLimitGuard } from "../kernel/run_limits.ts";
-import { Session, type SessionOptions } from "../kernel/session/session.ts";
-import type { KernelLimits } from "../kernel/session/session_context.ts";
+import { Session, type SessionOptions } from "../kernel/session.ts";
+import type { KernelLimits } from "../kernel/session_context.ts";
 import {
   type Clock,
   type ContextManager,

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { assertToolPairs } from "../../src/testing/assertions.ts";
 import { MockContextManager } from "../../src/testing/mocks.ts";
 import { MockProvider } from "../../src/testing/mock_provider.ts";
-import type { Outcome } from "../../src/kernel/session/outcome.ts";
+import type { Outcome } from "../../src/kernel/outcome.ts";
 import type { ContextManager, JsonObject, Message, Orchestrator, Provider } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { calls, hook, type Kit, kit, type KitOptions, nextTurn, tool } from "../support/sessions.ts";

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import { StepAbort } from "../../src/kernel/timeouts.ts";
-import { CallDeadline } from "../../src/kernel/guards/call_deadline.ts";
+import { CallDeadline } from "../../src/kernel/call_deadline.ts";
 import { CancellationToken } from "../../src/sdk/cancellation.ts";
 import { errorCode } from "../../src/sdk/errors.ts";
 import { FakeClock } from "../../src/testing/clocks.ts";

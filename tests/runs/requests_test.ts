@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers";
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import * as contextSummarizing from "../../modules/context-summarizing/mod.ts";
 import * as providerMock from "../../modules/provider-mock/mod.ts";
-import { isCallOfLoop } from "../../src/kernel/guards/provider.ts";
+import { isCallOfLoop } from "../../src/kernel/guard_provider.ts";
 import type { ModelRequest, Page } from "../../src/runs/types.ts";
 import { jsonEqual, toPlain } from "../../src/sdk/json.ts";
 import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";

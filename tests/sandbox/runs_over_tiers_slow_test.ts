@@ -3,7 +3,7 @@
  * with the same data: no entry, no order and no owner changes.
  */
 import type { DraftEntry } from "../../src/kernel/host.ts";
-import type { Outcome } from "../../src/kernel/session/outcome.ts";
+import type { Outcome } from "../../src/kernel/outcome.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import type { Module, ModuleType } from "../../src/sdk/types.ts";
 import { assert, assertEquals } from "../assert.ts";

@@ -3,10 +3,10 @@
  * list of entries and scripted approvals. Needs no permission.
  */
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
-import type { KernelLimits } from "../../src/kernel/session/session_context.ts";
+import type { KernelLimits } from "../../src/kernel/session_context.ts";
 import type { ApprovalDecision, ApprovalRequest, DraftEntry } from "../../src/kernel/host.ts";
-import type { Outcome } from "../../src/kernel/session/outcome.ts";
-import type { Session, SessionOptions } from "../../src/kernel/session/session.ts";
+import type { Outcome } from "../../src/kernel/outcome.ts";
+import type { Session, SessionOptions } from "../../src/kernel/session.ts";
 import { FakeClock } from "../../src/testing/clocks.ts";
 import { MockContextManager } from "../../src/testing/mocks.ts";
 import type { ScriptStep } from "../../src/testing/mock_provider.ts";

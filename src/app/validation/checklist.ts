@@ -2,7 +2,7 @@
  * The result of validating a module, and the checklist of `preamp module validate`, filled in from the
  * checks. Its middle items depend on the module's type.
  */
-import type { Check } from "../../kernel/mounting/module_checks.ts";
+import type { Check } from "../../kernel/module_checks.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 
 export interface ChecklistItem {

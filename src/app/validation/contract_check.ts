@@ -3,11 +3,7 @@
  * coordinator is the test kit's, with the kernel's rules of mounting, as in a session; it records
  * registrations.
  */
-import {
-  classifyMountReturn,
-  diagnoseEmptyMount,
-  type MountOutcome,
-} from "../../kernel/mounting/mount_diagnosis.ts";
+import { classifyMountReturn, diagnoseEmptyMount, type MountOutcome } from "../../kernel/mount_diagnosis.ts";
 import {
   type Check,
   checkInstance,
@@ -15,9 +11,9 @@ import {
   missingProvides,
   passed,
   TYPE_AT,
-} from "../../kernel/mounting/module_checks.ts";
+} from "../../kernel/module_checks.ts";
 import { type PermissionKind, POINT } from "../../sdk/plan.ts";
-import { type Mounted, resolveMount } from "../../kernel/mounting/mounts.ts";
+import { type Mounted, resolveMount } from "../../kernel/mounts.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
 import { isObject, isThenable, type JsonObject } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";

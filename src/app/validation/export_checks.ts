@@ -2,8 +2,8 @@
  * Checks of a module's exports before and after `mount` was called, and of the type that they declare. Pure:
  * calls no code of the module.
  */
-import type { MountOutcome } from "../../kernel/mounting/mount_diagnosis.ts";
-import { type Check, CONTRACT, failed, passed } from "../../kernel/mounting/module_checks.ts";
+import type { MountOutcome } from "../../kernel/mount_diagnosis.ts";
+import { type Check, CONTRACT, failed, passed } from "../../kernel/module_checks.ts";
 import { checkConfig } from "../../sdk/config.ts";
 import { type Finding, Findings } from "../../sdk/findings.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";

@@ -2,7 +2,7 @@
  * Runs the validator child process for one module, and kills it when a step times out. A module that loops
  * forever, exits or exhausts the memory cannot affect the parent.
  */
-import { type Check, failed } from "../../kernel/mounting/module_checks.ts";
+import { type Check, failed } from "../../kernel/module_checks.ts";
 import { encodeFrame, type Frame } from "../../process/frames.ts";
 import { Child, ownEnv, ownProgram } from "../../process/child_process.ts";
 import { LateError } from "../../process/system_clock.ts";

@@ -1,7 +1,7 @@
 /**
  * Runs the contract suites of `preamp/testing` outside of a test runner. Each case mounts the module again.
  */
-import { type Check, failed, passed } from "../../kernel/mounting/module_checks.ts";
+import { type Check, failed, passed } from "../../kernel/module_checks.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import { testContext } from "../../testing/contracts/context.ts";

@@ -1,13 +1,13 @@
 /** Runs one turn again: orchestrator, context and kernel run, models, tools and hooks answer as recorded. */
 import { setImmediate } from "node:timers";
 import type { Entry, Host, HostClock } from "../../kernel/host.ts";
-import type { MountedDescriptors, ProviderDescriptor, ToolDescriptor } from "../../kernel/mounting/mounts.ts";
-import { isCallOfLoop } from "../../kernel/guards/provider.ts";
+import type { MountedDescriptors, ProviderDescriptor, ToolDescriptor } from "../../kernel/mounts.ts";
+import { isCallOfLoop } from "../../kernel/guard_provider.ts";
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
-import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
-import { errorFromLog, recordedToolResult } from "../../kernel/session/interrupted_turn.ts";
-import { Session } from "../../kernel/session/session.ts";
-import type { KernelLimits } from "../../kernel/session/session_context.ts";
+import { failedOutcome, type Outcome } from "../../kernel/outcome.ts";
+import { errorFromLog, recordedToolResult } from "../../kernel/interrupted_turn.ts";
+import { Session } from "../../kernel/session.ts";
+import type { KernelLimits } from "../../kernel/session_context.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import { newId } from "../../sdk/ids.ts";
 import { isObject, jsonEqual, type JsonObject, toFrozenObject } from "../../sdk/json.ts";

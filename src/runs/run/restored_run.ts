@@ -1,10 +1,10 @@
 /**
  * Restores the run of a crashed process from its log, and records that it continues. What happens to the tool
- * calls of its turn is decided by `src/kernel/session/interrupted_turn.ts`.
+ * calls of its turn is decided by `src/kernel/interrupted_turn.ts`.
  */
 import { draftEntry, type Entry } from "../../kernel/host.ts";
 import type { UsedLimits } from "../../kernel/run_limits.ts";
-import { type InterruptedTurn, interruptedTurnOf } from "../../kernel/session/interrupted_turn.ts";
+import { type InterruptedTurn, interruptedTurnOf } from "../../kernel/interrupted_turn.ts";
 import { REDACTED } from "../../policy/redact.ts";
 import { allows } from "../../sdk/hook_outcomes.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";

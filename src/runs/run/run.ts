@@ -4,9 +4,9 @@
  */
 import { type ApprovalDecision, draftEntry, type Entry } from "../../kernel/host.ts";
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
-import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
-import type { InterruptedTurn } from "../../kernel/session/interrupted_turn.ts";
-import { Session, type TurnOptions } from "../../kernel/session/session.ts";
+import { failedOutcome, type Outcome } from "../../kernel/outcome.ts";
+import type { InterruptedTurn } from "../../kernel/interrupted_turn.ts";
+import { Session, type TurnOptions } from "../../kernel/session.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { textOf } from "../../sdk/messages.ts";

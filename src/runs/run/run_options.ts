@@ -1,6 +1,6 @@
 /** Options of a run, what its parts know of it, and what it needs from the scheduler. */
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
-import type { Session } from "../../kernel/session/session.ts";
+import type { Session } from "../../kernel/session.ts";
 import type { RunnablePlan, RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
 import type { StoredHeaders } from "../storage/run_headers.ts";
 import type { OrphanedRun } from "../storage/run_input.ts";

@@ -1,9 +1,9 @@
 /** Computes the run object, and each session's history, from the entries of the log. */
 import type { ApprovalMatch, Entry, RememberedAnswer } from "../../kernel/host.ts";
 import type { UsedLimits } from "../../kernel/run_limits.ts";
-import type { Session } from "../../kernel/session/session.ts";
-import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
-import type { Outcome } from "../../kernel/session/outcome.ts";
+import type { Session } from "../../kernel/session.ts";
+import type { LoggedUsage } from "../../kernel/session_parts.ts";
+import type { Outcome } from "../../kernel/outcome.ts";
 import { count, type Counters, emptyCounters } from "../../sdk/run_counters.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { sentTokens } from "../../sdk/messages.ts";

@@ -4,7 +4,7 @@
  * approvals change.
  */
 import type { Entry } from "../../kernel/host.ts";
-import { withForeign } from "../../kernel/mounting/mounts.ts";
+import { withForeign } from "../../kernel/mounts.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { millisecondsOf } from "../../sdk/timestamp.ts";
 import type { Change } from "../../store/store.ts";

@@ -3,7 +3,7 @@
  * session, or its own lease while it waits, has expired. See src/docs/architecture.md#the-log-is-the-state.
  */
 import { draftEntry, type Entry } from "../../kernel/host.ts";
-import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
+import { failedOutcome, type Outcome } from "../../kernel/outcome.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { timestamp } from "../../sdk/timestamp.ts";

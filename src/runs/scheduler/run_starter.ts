@@ -1,6 +1,6 @@
 /** Begins runs: supersedes or cancels the run that has the session, lets the new one wait, or refuses it. */
 import { AWAITING, type RunStatus } from "../types.ts";
-import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
+import { cancelledOutcome, failedOutcome } from "../../kernel/outcome.ts";
 import type { Lease } from "../run/lease.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { RunRequest } from "../types.ts";

@@ -3,7 +3,7 @@
  * that share the store. The server that accepted the run has a lease of it and starts it; when that server
  * dies, another one acquires the lease and waits instead.
  */
-import { cancelledOutcome } from "../../kernel/session/outcome.ts";
+import { cancelledOutcome } from "../../kernel/outcome.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { allRecords, type ListedRecord } from "../../store/store.ts";
 import type { Lease } from "../run/lease.ts";

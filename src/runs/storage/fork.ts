@@ -3,7 +3,7 @@
  * with a message by the user; steering messages, reminders and injections belong to the turn in which they
  * were added.
  */
-import { isPrompt } from "../../kernel/session/interrupted_turn.ts";
+import { isPrompt } from "../../kernel/interrupted_turn.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { assistantMessage, callsOf } from "../../sdk/loop/assistant_message.ts";

@@ -3,7 +3,7 @@
  * sub-agent, has changed in the session's state. The state at a position is computed from the entries up to
  * it, so that nothing stores a history a second time.
  */
-import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
+import type { LoggedUsage } from "../../kernel/session_parts.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import type { Message } from "../../sdk/types.ts";
 import type { LogEntry, Store } from "../../store/store.ts";

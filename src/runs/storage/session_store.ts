@@ -3,7 +3,7 @@ import { modelRefused, workspaceRefused } from "../../plan/model_choice.ts";
 import { modeRefused } from "../../plan/modes.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, estimateJsonBytes, type JsonObject } from "../../sdk/json.ts";
-import type { Outcome } from "../../kernel/session/outcome.ts";
+import type { Outcome } from "../../kernel/outcome.ts";
 import type { Counters } from "../../sdk/run_counters.ts";
 import { SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
 import { allRecords, type Change, MAX_PAGE_BYTES, type Store, type StoredRecord } from "../../store/store.ts";

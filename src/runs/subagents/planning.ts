@@ -1,6 +1,6 @@
 /** Plans sub-agents: validates spawn requests, merges, compiles and authorises plans. */
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
-import type { Session } from "../../kernel/session/session.ts";
+import type { Session } from "../../kernel/session.ts";
 import { childPlan, SELF } from "../../plan/child_plan.ts";
 import { preferenceProblem, preferProvider } from "../../plan/model_choice.ts";
 import { PreampError } from "../../sdk/errors.ts";

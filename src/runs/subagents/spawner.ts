@@ -5,9 +5,9 @@
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { untilAborted } from "../../sdk/abortable.ts";
 import type { HostClock } from "../../kernel/host.ts";
-import { type Mounts, withForeign } from "../../kernel/mounting/mounts.ts";
-import { Session } from "../../kernel/session/session.ts";
-import { withShared } from "../../kernel/session/session_state.ts";
+import { type Mounts, withForeign } from "../../kernel/mounts.ts";
+import { Session } from "../../kernel/session.ts";
+import { withShared } from "../../kernel/session_state.ts";
 import { count } from "../../sdk/run_counters.ts";
 import { combineLimits } from "../../policy/limits.ts";
 import { CancellationToken } from "../../sdk/cancellation.ts";

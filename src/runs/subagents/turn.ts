@@ -1,7 +1,7 @@
 /** Runs a sub-agent's turn, after checking that its prompt fits. */
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
-import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
-import type { Session } from "../../kernel/session/session.ts";
+import { failedOutcome, type Outcome } from "../../kernel/outcome.ts";
+import type { Session } from "../../kernel/session.ts";
 import { errorCode, PreampError } from "../../sdk/errors.ts";
 import { messageTokens } from "../../sdk/token_estimate.ts";
 

@@ -161,8 +161,12 @@ class GuestModule {
     const { target, method, args } = request;
     if (target === "function") return await this.#mounts.callFunction(method);
     if (target !== "coordinator" || method !== "mount") {
-      return await serveRequest(handles, request, this.#emissions, (ref, args) =>
-        this.#call(ref, "", args, { handles, max_bytes: MAX_LARGE_BYTES }));
+      return await serveRequest(
+        handles,
+        request,
+        this.#emissions,
+        (ref, args) => this.#call(ref, "", args, { handles, max_bytes: MAX_LARGE_BYTES }),
+      );
     }
     const mounted = isObject(args[1]) ? args[1] : {};
     return await this.#mounts.mount(handles.coordinator, String(args[0]), mounted);

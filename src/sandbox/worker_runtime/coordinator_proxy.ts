@@ -74,7 +74,9 @@ export class GuestCoordinator implements Coordinator {
     if (view.state) this.#state.update(view.state);
     const { tools, providers } = view;
     if (tools) this.#tools = byKey(tools, (tool) => toolProxy(this.#rpc, tool));
-    if (providers) this.#providers = byKey(providers, (provider) => new ProviderProxy(this.#rpc, this.#objects, provider));
+    if (providers) {
+      this.#providers = byKey(providers, (provider) => new ProviderProxy(this.#rpc, this.#objects, provider));
+    }
     this.cancel(view.cancellation);
   }
 

@@ -224,7 +224,8 @@ class TurnRun {
       const signal = this.#coordinator?.cancellation.signal;
       answer = await chosen.provider.complete(request, {
         max_retries,
-        shorten: async (overflow) => requestFor(await context.getMessagesForRequest({ ...options, overflow })),
+        shorten: async (overflow) =>
+          requestFor(await context.getMessagesForRequest({ ...options, overflow })),
         ...(signal ? { signal } : {}),
         ...(config.fallback ? { onDelta: () => void (streamed = true) } : {}),
       });

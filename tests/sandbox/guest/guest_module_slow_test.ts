@@ -2,7 +2,7 @@
  * What a module is to its session when it runs elsewhere: everything that works inline, as far as a wire can
  * carry it.
  */
-import { classifyMountReturn } from "../../../src/kernel/mounting/mount_diagnosis.ts";
+import { classifyMountReturn } from "../../../src/kernel/mount_diagnosis.ts";
 import { FakeApproval, MockTool } from "../../../src/testing/mocks.ts";
 import { FakeClock } from "../../../src/testing/clocks.ts";
 import { TestCoordinator } from "../../../src/testing/coordinator.ts";

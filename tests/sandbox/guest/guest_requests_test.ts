@@ -3,7 +3,7 @@
  * says no.
  */
 import fc from "fast-check";
-import { SessionState } from "../../../src/kernel/session/session_state.ts";
+import { SessionState } from "../../../src/kernel/session_state.ts";
 import { EmissionTable, serveRequest } from "../../../src/sandbox/guest/guest_requests.ts";
 import { ObjectTable } from "../../../src/sandbox/guest/object_table.ts";
 import { applyNotification, GuestMounts, type GuestParts } from "../../../src/sandbox/guest/guest_mounts.ts";

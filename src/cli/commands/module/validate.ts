@@ -10,7 +10,7 @@ import {
 } from "../../../app/validation/checklist.ts";
 import { validateInProcess } from "../../../app/validation/process.ts";
 import { MODULE_TYPES, typeOfId } from "../../../app/validation/export_checks.ts";
-import { type Check, failed, passed } from "../../../kernel/mounting/module_checks.ts";
+import { type Check, failed, passed } from "../../../kernel/module_checks.ts";
 import { canMount, MUST_EXPORT } from "../../../loader/module_errors.ts";
 import type { ModuleBundle } from "../../../loader/types.ts";
 import { commaSeparated } from "../../../policy/settings.ts";
