@@ -188,9 +188,14 @@ const broken: [string, string, () => Orchestrator][] = [
   [
     "denied requests that go out",
     "execute() calls no provider when provider:request is denied",
-    emitting((hooks) => async (event, data) => {
-      const emission = await hooks.emit(event, data);
-      return event === "provider:request" ? { ...emission, action: "continue" } : emission;
+    around((execute) => async (prompt, context, providers, ...rest) => {
+      try {
+        return await execute(prompt, context, providers, ...rest);
+      } catch (error) {
+        const [provider] = Object.values(providers);
+        for (let tries = 0; tries < 2; tries++) await provider?.complete({ messages: [] }).catch(() => {});
+        throw error;
+      }
     }),
   ],
   [
