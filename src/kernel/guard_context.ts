@@ -219,6 +219,7 @@ export class ContextGuard {
     const { turn, steps } = this.#session;
     if (turn !== null && typeof options !== "number" && options.provider && !options.overflow) {
       await steps.viewFor(turn, options.provider.name, options.max_reached === true);
+      if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     }
     const pending = turn?.pending.slice() ?? [];
     if (turn === null || pending.length === 0 || typeof options === "number") {

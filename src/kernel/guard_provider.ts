@@ -40,6 +40,8 @@ const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
 /** A call to a provider, which may pass its key on to another provider: then both count as one. */
 interface OpenCall {
   readonly is_for_loop: boolean;
+  /** Receives the deltas for the events of a call of the loop. */
+  readonly onDelta: ((delta: StreamDelta) => void) | undefined;
   /** Whether the call has not ended. */
   open: boolean;
   /** Whether another provider answers it, or has. */
@@ -58,9 +60,10 @@ interface OpenCall {
   over: unknown;
 }
 
-function createCall(is_for_loop: boolean): OpenCall {
+function createCall(is_for_loop: boolean, onDelta?: OpenCall["onDelta"]): OpenCall {
   return {
     is_for_loop,
+    onDelta,
     open: true,
     taken: false,
     usage: null,
@@ -106,7 +109,9 @@ class ProviderHandle implements Provider {
   }
 
   complete(request: ChatRequest, options?: CompleteOptions): Promise<ChatResponse> {
-    return this.#guard.complete(request, options, this.#is_for_loop);
+    return this.#is_for_loop
+      ? this.#guard.completeForLoop(request, options)
+      : this.#guard.complete(request, options);
   }
 
   getInfo(): ProviderInfo {
@@ -200,56 +205,36 @@ export class ProviderGuard {
     return isCount(maximum) ? maximum : DEFAULT_MAX_OUTPUT_TOKENS;
   }
 
-  /** @param is_for_loop Whether the answer is one of the turn; otherwise it is only counted and logged. */
-  async complete(
-    request: ChatRequest,
-    options: CompleteOptions = {},
-    is_for_loop = false,
-  ): Promise<ChatResponse> {
-    const turn = this.#requireTurn(is_for_loop);
-    if (!Array.isArray(request?.messages)) throw this.#unusableRequest(request);
-    if (options.signal?.aborted) throw noteError(turn, options.signal.reason, is_for_loop);
-    return await (is_for_loop
-      ? this.#completeForLoop(turn, request, options)
-      : this.#completeInner(turn, request, options));
-  }
-
   /** A call of the orchestrator: the next step of the turn. */
-  async #completeForLoop(turn: Turn, request: ChatRequest, options: CompleteOptions): Promise<Answer> {
+  async completeForLoop(request: ChatRequest, options: CompleteOptions = {}): Promise<Answer> {
+    const turn = this.#requireTurn(request, true);
+    if (options.signal?.aborted) throw turn.provider_error = options.signal.reason;
     const { step, steps } = this.#session; // that of the turn's last events is another one
     const { iteration } = await steps.callOf(turn, this.#name);
     if (turn.pending.length > turn.placed) { // of a loop that asked the context for no view
       const messages = placeInjections(request.messages, turn.pending.slice(turn.placed));
       request = { ...request, messages };
+      turn.placed = turn.pending.length;
     }
-    let open = createCall(true); // of the last attempt
-    const call = new ModelCall(this.#session, {
+    let call: OpenCall | undefined; // of the last attempt
+    const answer = await new ModelCall(this.#session, {
       provider: this.#name,
       iteration,
       max_retries: retriesItself(this.#provider) ? 0 : options.max_retries ?? 0,
       shorten: options.shorten,
-      attempt: async (asked, onBlockDelta) => {
-        const injected = turn.pending.length;
-        open = createCall(true);
-        const onDelta = (delta: StreamDelta) => {
-          onBlockDelta(delta);
-          options.onDelta?.(delta);
-        };
-        const attempted = await this.#attempt(turn, asked, { ...options, onDelta }, open, step);
-        if (attempted instanceof FailedAttempt) {
-          turn.broken_off_text = open.answer_text.value;
-          turn.provider_error = attempted.error;
-        } else this.#setAnswer(turn, attempted, injected);
-        return attempted;
+      attempt: (asked, onDelta) => {
+        call = createCall(true, onDelta);
+        return this.#attempt(turn, asked, options, call, step);
       },
-    });
-    const answer = await call.answer(request);
-    if (open.over !== null) throw open.over;
+    }).answer(request);
+    if (call!.over !== null) throw call!.over; // there was an attempt
     return answer;
   }
 
   /** A call of any other module: counted and logged, but not part of the conversation. */
-  async #completeInner(turn: Turn, request: ChatRequest, options: CompleteOptions): Promise<Answer> {
+  async complete(request: ChatRequest, options: CompleteOptions = {}): Promise<Answer> {
+    const turn = this.#requireTurn(request, false);
+    if (options.signal?.aborted) throw options.signal.reason;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     const { step, run_limits, hooks } = this.#session;
     const outer = takeCall(options.call); // it is reserved, counted and logged
@@ -309,6 +294,10 @@ export class ProviderGuard {
       const is_ended = step.is_ended || limitOf(thrown) !== null ||
         errorName(thrown) === "AbortError" && !is_aborted;
       const error = toTypedError(thrown, this.#name);
+      if (call.is_for_loop) {
+        turn.broken_off_text = call.answer_text.value;
+        turn.provider_error = error;
+      }
       const failure = providerFailure(this.#name, error);
       const request_id = call.requests.end(); // the event of the failure ends it
       return new FailedAttempt(
@@ -320,6 +309,7 @@ export class ProviderGuard {
     } finally {
       call.open = false;
     }
+    if (call.is_for_loop) this.#setAnswer(turn, answer);
     try {
       reservation?.settle(answer.usage);
     } catch (error) {
@@ -347,10 +337,10 @@ export class ProviderGuard {
     );
   }
 
-  /** Makes the answer the last one of the turn. `injected`: injections that the model has read. */
-  #setAnswer(turn: Turn, response: Answer, injected: number): void {
+  /** Makes the answer the last one of the turn. */
+  #setAnswer(turn: Turn, response: Answer): void {
     const session = this.#session;
-    turn.pending.splice(0, injected);
+    turn.pending.splice(0, turn.placed); // the model has read them
     turn.placed = 0;
     turn.answered++;
     turn.response = response;
@@ -375,8 +365,8 @@ export class ProviderGuard {
     return Usage({ input_tokens, output_tokens: estimateTokens(text), estimated: true });
   }
 
-  /** Returns the running turn. @throws {Error} when no turn is running, or the run was cancelled. */
-  #requireTurn(is_for_loop: boolean): Turn {
+  /** Returns the turn of a call. @throws {Error} without a running turn, after a cancel, without messages. */
+  #requireTurn(request: ChatRequest, is_for_loop: boolean): Turn {
     const { turn, cancellation } = this.#session;
     if (turn === null) {
       throw new PreampError("internal", `Cannot call provider "${this.#name}": no turn is running`);
@@ -385,6 +375,7 @@ export class ProviderGuard {
       turn.was_stopped ||= is_for_loop;
       throw cancelledError();
     }
+    if (!Array.isArray(request?.messages)) throw this.#unusableRequest(request);
     return turn;
   }
 
@@ -460,12 +451,15 @@ export class ProviderGuard {
       if (!call.open || !isDelta(delta)) return; // a late one belongs to no answer
       call.text.append(delta.delta);
       if (delta.block_type === "text") call.answer_text.append(delta.delta);
+      call.onDelta?.(delta);
       options.onDelta?.(delta);
     };
     const key = {};
     CALLS.set(key, call);
     const sent = is_changed ? { ...request, max_output_tokens } : request;
-    const sent_options = options.onDelta ? { signal, call: key, onDelta } : { signal, call: key };
+    const sent_options = options.onDelta || call.onDelta
+      ? { signal, call: key, onDelta }
+      : { signal, call: key };
     const pending = step.race(call.requests.run(() => this.#provider.complete(sent, sent_options)));
     return own_signal ? untilAborted(own_signal, pending) : pending;
   }
@@ -483,12 +477,6 @@ const NO_CALLS: readonly ToolCall[] = [];
  */
 function toTypedError(error: unknown, provider: string): unknown {
   return statusOf(error) === null ? error : toLLMError(error, { provider });
-}
-
-/** Notes in the turn an error of a call of the loop; returns the error. */
-function noteError(turn: Turn, error: unknown, is_for_loop: boolean): unknown {
-  if (is_for_loop) turn.provider_error = error;
-  return error;
 }
 
 /** Notes in the turn which limit an error reports, if any; returns the error. */

@@ -67,14 +67,9 @@ export class ModelCall {
 
   /** Resolves to the answer after its events; rejects with the last failure after `provider:error`. */
   async answer(request: ChatRequest): Promise<Answer> {
-    const { provider, iteration, shorten } = this.#parts;
-    let answer = await this.#tries(request);
-    const overflow = shorten && answer instanceof FailedAttempt ? this.#overflowOf(answer) : null;
-    if (answer instanceof FailedAttempt && overflow !== null) {
-      request = await this.#shortened(answer, overflow);
-      answer = await this.#tries(request);
-    }
-    if (answer instanceof FailedAttempt) throw await this.#failed(answer, request);
+    const { provider, iteration } = this.#parts;
+    const first = await this.#attempt(request);
+    const answer = first instanceof FailedAttempt ? await this.#recovered(first, request) : first;
     await this.#blocks!.finish(answer.content); // of the attempt that was answered
     await this.#emit("provider:response", {
       provider,
@@ -93,16 +88,24 @@ export class ModelCall {
     return this.#session.hooks.emit(event, { ...data, usage: toPlain(part) });
   }
 
-  /** Makes the first attempt, and further ones after failures that may pass. */
-  async #tries(request: ChatRequest): Promise<Answer | FailedAttempt> {
-    this.#attempts = 0;
-    const first = await this.#attempt(request);
-    const { max_retries } = this.#parts;
-    return first instanceof FailedAttempt && max_retries > 0 ? await this.#tryAgain(first, request) : first;
+  /** Resolves to the answer of a further attempt; rejects with the last failure. */
+  async #recovered(first: FailedAttempt, request: ChatRequest): Promise<Answer> {
+    let answer = await this.#tryAgain(first, request);
+    const overflow = answer instanceof FailedAttempt && this.#parts.shorten ? this.#overflowOf(answer) : null;
+    if (answer instanceof FailedAttempt && overflow !== null) {
+      request = await this.#shortened(answer, overflow);
+      this.#attempts = 0;
+      answer = await this.#attempt(request);
+      if (answer instanceof FailedAttempt) answer = await this.#tryAgain(answer, request);
+    }
+    if (answer instanceof FailedAttempt) throw await this.#failed(answer, request);
+    return answer;
   }
 
+  /** Makes further attempts after failures that may pass. */
   async #tryAgain(first: FailedAttempt, request: ChatRequest): Promise<Answer | FailedAttempt> {
     const { provider, max_retries } = this.#parts;
+    if (max_retries === 0) return first;
     const { host, run_limits, cancellation } = this.#session;
     const config = RetryConfig({ max_retries });
     // derived from the request's random id, so that a replay waits as long
@@ -141,7 +144,11 @@ export class ModelCall {
     this.#attempts++;
     const blocks = this.#blocks = new AnswerBlocks(this.#session);
     const attempted = await this.#parts.attempt(request, blocks.onDelta);
-    if (!(attempted instanceof FailedAttempt)) return attempted;
+    return attempted instanceof FailedAttempt ? await this.#ended(attempted, blocks) : attempted;
+  }
+
+  /** Reports a stream that broke. */
+  async #ended(attempted: FailedAttempt, blocks: AnswerBlocks): Promise<FailedAttempt> {
     await blocks.drained();
     if (!blocks.started || !this.#is_current) return attempted;
     const { error, part, is_ended } = attempted;
@@ -268,17 +275,18 @@ class AnswerBlocks {
       await this.#emitStart(block_index, block_type, name);
     }
     if (delta === "" || block.type === "tool_call") return;
-    await this.#emit("content_block:delta", { block_index, sequence: ++block.sequence, delta });
+    await this.#emitDelta(block_index, ++block.sequence, delta);
   }
 
   #emitStart(block_index: number, block_type: string, name: unknown): Promise<unknown> {
-    const data: JsonObject = { block_index, block_type };
+    const data: JsonObject = { request_id: this.request_id, block_index, block_type };
     if (typeof name === "string") data.name = name;
-    return this.#emit("content_block:start", data);
+    return this.#session.hooks.emit("content_block:start", data);
   }
 
-  #emit(event: string, data: JsonObject): Promise<unknown> {
-    return this.#session.hooks.emit(event, { request_id: this.request_id, ...data });
+  #emitDelta(block_index: number, sequence: number, delta: string): Promise<unknown> {
+    const data = { request_id: this.request_id, block_index, sequence, delta };
+    return this.#session.hooks.emit("content_block:delta", data);
   }
 
   /** Emits blocks that were not streamed, and the end of every block. */
@@ -288,10 +296,11 @@ class AnswerBlocks {
       const block = content[block_index]!; // below the length
       if (!this.#started?.has(block_index)) {
         await this.#emitStart(block_index, block.type, block.name);
-        const delta = textOf(block);
-        if (delta !== "") await this.#emit("content_block:delta", { block_index, sequence: 1, delta });
+        const text = textOf(block);
+        if (text !== "") await this.#emitDelta(block_index, 1, text);
       }
-      await this.#emit("content_block:end", { block_index, total_blocks: content.length, block });
+      const data = { request_id: this.request_id, block_index, total_blocks: content.length, block };
+      await this.#session.hooks.emit("content_block:end", data);
     }
   }
 

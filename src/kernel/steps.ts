@@ -80,9 +80,8 @@ export class Steps implements CallSteps {
     this.#injected_tokens = 0;
   }
 
-  async viewFor(turn: Turn, provider: string, max_reached: boolean): Promise<void> {
-    await this.#decideRequest(turn, turn.requestOf(max_reached ? { provider, max_reached } : { provider }));
-    if (turn.denied !== null) throw new PreampError("denied", turn.denied);
+  viewFor(turn: Turn, provider: string, max_reached: boolean): Promise<unknown> {
+    return this.#decideRequest(turn, turn.requestOf(max_reached ? { provider, max_reached } : { provider }));
   }
 
   async callOf(turn: Turn, provider: string): Promise<ModelRequest> {
@@ -103,11 +102,15 @@ export class Steps implements CallSteps {
 
   /** @param keeps Whether its ephemeral injections are for the next view; else the loop has them. */
   #decideRequest(turn: Turn, request: ModelRequest, keeps = true): Promise<Decision> {
-    return request.decision ??= this.#requestGate(turn, request).then(async (gate) => {
-      const decision = await this.#decide(gate, "provider:request", keeps);
-      if (!decision.allowed) turn.request_denied = decision.reason;
-      return decision;
-    });
+    return request.decision ??= this.#requestGate(turn, request).then((gate) =>
+      isNoop(gate) ? { allowed: true, reason: "", emission: gate } : this.#decideAsked(turn, gate, keeps)
+    );
+  }
+
+  async #decideAsked(turn: Turn, gate: Emission, keeps: boolean): Promise<Decision> {
+    const decision = await this.#decide(gate, "provider:request", keeps);
+    if (!decision.allowed) turn.request_denied = decision.reason;
+    return decision;
   }
 
   pre(call: Call): Promise<Emission> {

@@ -83,7 +83,7 @@ export type RecoveredCall = { result: ToolResult } | { error: Error } | "lost" |
 /** The steps that emit: of a request its gate; of a tool call its gate, its decision, its report. */
 export interface CallSteps {
   /** Decides about the request that a view is for: the one that waits for its call, else the next one. */
-  viewFor(turn: Turn, provider: string, max_reached: boolean): Promise<void>;
+  viewFor(turn: Turn, provider: string, max_reached: boolean): Promise<unknown>;
   /** Decides about the request of a call: the one that waits for it, else the next one. */
   callOf(turn: Turn, provider: string): Promise<ModelRequest>;
   /** Carries out what an emission asks for; resolves to it, with `ask_user` replaced by continue or deny. */
