@@ -228,12 +228,14 @@ export class Steps implements CallSteps {
   /** Takes an event of a model call that a module emits. */
   async #modelEvent(event: string, data: JsonObject, emitter: Emitter): Promise<Emission> {
     const { turn, run_limits } = this.#session;
-    if (turn === null || data.module_id !== undefined) {
+    const is_of_loop = !emitter.reserved.has("provider:request"); // others may emit two of these events
+    if (turn !== null && is_of_loop && event !== "provider:retry") {
+      if (this.#isReported(turn, data)) return noopEmission(data);
+      if (turn.request && MODEL_ENDS.has(event)) turn.request.called = true;
+    }
+    if (turn === null || (data.usage ?? null) === null) {
       return await this.#hooks.emitStated(event, data, emitter);
     }
-    if (event !== "provider:retry" && this.#isReported(turn, data)) return noopEmission(data);
-    if (turn.request && MODEL_ENDS.has(event)) turn.request.called = true;
-    if ((data.usage ?? null) === null) return await this.#hooks.emitStated(event, data, emitter);
     const usage = usageOfFailure(data) ?? Usage({});
     run_limits.countPart(usage);
     return await this.#hooks.emitStated(event, { ...data, usage: toPlain(usage) }, emitter);

@@ -155,3 +155,14 @@ Deno.test("each failure of calls that a loop makes at once is reported with the 
   ]);
   assertEquals(parts, [["short  broke", false], ["a much longer part  broke", true]]);
 });
+
+Deno.test("a loop cannot state the answer of a mounted model as that of another module", async () => {
+  const { run, data } = runLoop(async ({ mock, hooks }) => {
+    await mock.complete(ASKED);
+    await hooks.emit("provider:response", { provider: "mock", module_id: "hooks-other", usage: USAGE });
+    await hooks.emit("provider:error", { provider: "mock", module_id: "hooks-other", error: {} });
+    return "done";
+  }, { providers: [[{ text: "hi", usage: USAGE }]] });
+  await run();
+  assertEquals([data("provider:response").length, data("provider:error").length], [1, 0]);
+});
