@@ -220,7 +220,7 @@ export class ProviderGuard {
     const answer = await new ModelCall(this.#session, {
       provider: this.#name,
       iteration,
-      max_retries: retriesItself(this.#provider) ? 0 : options.max_retries ?? 0,
+      max_retries: retriesItself(this.loop_handle) ? 0 : options.max_retries ?? 0,
       shorten: options.shorten,
       attempt: (asked, onDelta) => {
         call = createCall(true, onDelta);

@@ -372,7 +372,9 @@ export class Session {
     const note = errorCode(error) === "cancelled" || is_aborted ? STOPPED_NOTE : BROKEN_OFF_NOTE;
     const content = [{ type: "text", text }, { type: "text", text: note }];
     const message = { role: "assistant", content, metadata: { broken_off: true } } as const;
-    await this.mounts.turn_context?.addMessage(message);
+    await this.mounts.turn_context?.addMessage(message).catch((failure) =>
+      this.#session.host.warn("context_failed", errorMessage(failure))
+    );
   }
 
   /** Adds missing tool results, decides the outcome and emits the end events. */

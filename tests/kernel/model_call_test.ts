@@ -2,7 +2,7 @@
 import { assistantMessage, chooseProvider } from "../../src/sdk/loop.ts";
 import type { Coordinator, Orchestrator } from "../../src/sdk/types.ts";
 import { LLMError } from "../../src/sdk/llm_errors.ts";
-import { MockProvider } from "preamp/testing";
+import { MockContextManager, MockProvider } from "preamp/testing";
 import { assertEquals } from "../assert.ts";
 import { calls, kit, type KitOptions, tool } from "../support/sessions.ts";
 
@@ -124,4 +124,41 @@ Deno.test("a gate that a loop emits is that of its next model call, whichever of
   });
   const { output_text } = await run();
   assertEquals([output_text, data("provider:request").length, data("provider:response").length], ["1", 2, 2]);
+});
+
+Deno.test("a provider whose info throws answers, and no call asks it for that again", async () => {
+  const provider = new MockProvider({ responses: ["one", "two"] });
+  let asked = 0;
+  provider.getInfo = () => {
+    asked++;
+    throw new Error("no info");
+  };
+  const { run, warnings } = kit({ providers: [provider], orchestrator: ownLoop });
+  assertEquals((await run()).output_text, "one");
+  const before = asked;
+  assertEquals([(await run()).output_text, asked], ["two", before]);
+  assertEquals(warnings.filter(({ code }) => code === "provider_info_failed").length, 1);
+});
+
+Deno.test("a context manager that refuses a broken answer does not hide why it broke", async () => {
+  const provider = new MockProvider();
+  provider.complete = (_request, options) => {
+    options?.onDelta?.({ block_index: 0, block_type: "text", delta: "half" });
+    return Promise.reject(new LLMError("StreamError", "it broke"));
+  };
+  const { run, warnings } = kit({
+    providers: [provider],
+    context: async (coordinator) => {
+      const context = new MockContextManager();
+      const add = context.addMessage.bind(context);
+      context.addMessage = (message) =>
+        message.metadata?.broken_off === true ? Promise.reject(new Error("full")) : add(message);
+      await coordinator.mount("context", context);
+    },
+  });
+  const { status, error, output_text } = await run();
+  assertEquals([status, error?.message.includes("it broke"), output_text], ["failed", true, "half"]);
+  assertEquals(warnings.filter(({ code }) => code === "context_failed").map(({ message }) => message), [
+    "full",
+  ]);
 });
