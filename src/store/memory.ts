@@ -128,7 +128,10 @@ export class MemoryStore implements Store {
     } else if ("put" in change) this.#put(change.put);
     else if ("delete" in change) this.#drop(change.delete.kind, change.delete.key);
     else if ("deleteLog" in change) this.#dropLog(change.deleteLog);
-    else {
+    else if ("release" in change) {
+      const { lease, token } = change.release;
+      if (this.#leases.get(lease)?.token === token) this.#leases.delete(lease);
+    } else {
       const log = this.#logs.get(change.expireLog);
       if (!log) return;
       if (log.expires_ms !== Infinity) { // again: after the logs that expire before it

@@ -4,7 +4,14 @@
  * deleted meanwhile do not shift the next page.
  */
 import { errorMessage, PreampError, readField } from "../sdk/errors.ts";
-import { type Change, MAX_PAGE_BYTES, type Page, type StoredRecord, type VersionedRecord } from "./store.ts";
+import {
+  type Change,
+  type Fence,
+  MAX_PAGE_BYTES,
+  type Page,
+  type StoredRecord,
+  type VersionedRecord,
+} from "./store.ts";
 
 /** A record as a row; JSON columns are texts. */
 export interface RecordRow {
@@ -32,7 +39,8 @@ export type EncodedChange =
   | { readonly put: RecordRow; readonly expect?: number }
   | { readonly delete: { readonly kind: string; readonly key: string } }
   | { readonly deleteLog: string }
-  | { readonly expireLog: string; readonly at_ms: number | null };
+  | { readonly expireLog: string; readonly at_ms: number | null }
+  | { readonly release: Fence };
 
 /** Returns a change with its JSON as text. */
 export function encodeChange(change: Change): EncodedChange {

@@ -48,7 +48,9 @@ export type Change =
    * Makes a log expire at `at_ms`, in milliseconds since the epoch; after it the log counts as deleted. Null:
    * it does not expire any more.
    */
-  | { expireLog: string; at_ms: number | null };
+  | { expireLog: string; at_ms: number | null }
+  /** Releases a lease that is held with this token; any other stays. */
+  | { release: Fence };
 
 /** What a heartbeat of an owner of leases has found. */
 export interface Heartbeat {

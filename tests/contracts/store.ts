@@ -472,6 +472,41 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     ]);
   });
 
+  test(
+    "a commit releases a lease if it is held with its token, together with its other changes",
+    async (store, subject) => {
+      await store.heartbeat("me", 60_000);
+      await store.heartbeat("you", 60_000);
+      const fenceOf = async (lease: string, owner: string): Promise<Fence> => ({
+        lease,
+        token: (await store.acquire(lease, owner))!,
+      });
+      const append = (log: string, after = 0): Change => ({ append: log, after, entries: entries(1, 1) });
+      const mine = await fenceOf("a", "me");
+      const other = await fenceOf("b", "me");
+      await conflict(() => store.commit([append("log", 7), { put: record("r") }, { release: mine }], mine));
+      await conflict(() => store.commit([{ release: mine }, { put: record("r"), expect: 3 }], mine));
+      assertEquals([await store.acquire("a", "you"), await store.get("run", "r")], [null, null]);
+      // as the end of a run does
+      const end = [append("log"), { put: record("r") }, { expireLog: "log", at_ms: NOW + 1000 }, {
+        release: mine,
+      }];
+      await store.commit(end, mine);
+      await conflict(() => store.commit(end, mine));
+      const yours = await fenceOf("a", "you");
+      assert(yours.token !== mine.token);
+      await store.commit([{ release: mine }, { release: { lease: "none", token: 1 } }]); // no longer held
+      await store.commit([append("log", 1), { release: other }], yours); // not that of its fence
+      await store.commit([append("two"), { put: record("s") }], yours);
+      assertEquals([await store.acquire("a", "me"), await store.free(["a", "b"])], [null, ["b"]]);
+      const two = await subject.another?.();
+      await store.commit([append("two", 1), { release: yours }], yours);
+      assertEquals(await (two ?? store).free(["a"]), ["a"]);
+      assertEquals([await seqs(store, "two"), (await store.get("run", "r"))?.version], [[1, 1], 1]);
+      await two?.close();
+    },
+  );
+
   test("an owner that acquires again keeps its lease and its token", async (store) => {
     await store.heartbeat("me", 1_000);
     const token = await store.acquire("lease", "me");

@@ -98,7 +98,8 @@ const OUTCOMES = {
 } satisfies Record<string, Outcome>;
 
 async function check(step: Step, failure: Failure, outcome: Outcome): Promise<void> {
-  const { run, entries, seen, messages, effects, recovered, next } = await crash(step, failure);
+  const { run, entries, seen, messages, effects, free_at_once, recovered, next } = await crash(step, failure);
+  if (failure === "killed") assertEquals(free_at_once, step === "it has ended");
   const isAfter = (other: Step) => STEPS.indexOf(step) >= STEPS.indexOf(other);
   const interrupted = entries.filter(({ event, data }) =>
     event === "tool:error" && (data.error as { type: string }).type === "interrupted"

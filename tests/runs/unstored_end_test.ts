@@ -152,17 +152,23 @@ Deno.test("a server that stops tries once more to store an end, then leaves the 
   }
 });
 
-Deno.test("an end that is stored although its commit failed is the end of the run", async () => {
+Deno.test("an end that is stored although its commit failed is the end of the run, and frees its session at once", async () => {
   const { plan } = countingPlan();
   const one = service({ plans: { plan }, store: shared });
+  const other = service({ plans: { next: {} }, beside: one, store: shared });
   (one.store as SharedStore).committed = (changes) => {
     if (isEnd(changes)) throw new Error("connection lost");
   };
   const run = await one.post("plan");
   await untilRefused(one);
   const ended = run.settled("end");
+  const { session_id } = run;
+  const next = await other.finish("next", { session_id });
+  assertEquals([next.status, await isDone(ended)], ["completed", false]);
   for (let step = 0; step < 3; step++) await one.clock.advance(1_000);
   assertEquals([(await ended).status, await ends(one, run.id)], ["completed", 1]);
+  (one.store as SharedStore).committed = () => {};
+  assertEquals((await one.finish("plan", { session_id })).status, "completed");
 });
 
 Deno.test("runs whose end is refused count for the limits: there are not more than those in memory", async () => {

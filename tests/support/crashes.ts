@@ -125,6 +125,8 @@ export interface Crashed {
   /** Messages of its session. */
   messages: Message[];
   effects: Effects;
+  /** Whether the session was free for other servers when the failure had struck. */
+  free_at_once: boolean;
   /** Whether the other server found the run and continued or ended it. */
   recovered: boolean;
   /** Entries that a client has seen, which connects to the other server when its own one is gone. */
@@ -183,6 +185,7 @@ export async function crash(step: Step, failure: Failure): Promise<Crashed> {
     client.watch(one);
     await one.clock.advance(TICK_MS);
   }
+  const free_at_once = one.memory.free(["session/ses_1"]).length === 1;
   holder.resolve("ok");
   const other = new Connection();
   const next = service({
@@ -238,6 +241,7 @@ export async function crash(step: Step, failure: Failure): Promise<Crashed> {
     entries: await next.entries(run_id),
     messages: messages as unknown as Message[],
     effects,
+    free_at_once,
     recovered,
     seen: client.seen,
     next,

@@ -7,6 +7,8 @@ export interface LeaseOwner {
   readonly is_certain: boolean;
   /** Says that this process lives. If others have found it dead, its leases are lost when this resolves. */
   beat(): Promise<unknown>;
+  /** Called when a commit has released a lease. */
+  released(lease: Lease): void;
 }
 
 export class Lease {
@@ -24,6 +26,11 @@ export class Lease {
   /** Aborted when other processes have found this one dead, because it stood still. */
   get lost(): AbortSignal {
     return (this.#lost ??= new AbortController()).signal;
+  }
+
+  /** Forgets the lease, which a commit has released. */
+  released(): void {
+    this.#owner.released(this);
   }
 
   /** Aborts {@link lost}. */

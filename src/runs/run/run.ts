@@ -344,9 +344,13 @@ export class ActiveRun implements RunHandle {
       run: this.projection.end(this.#outcome, timestamp(now_ms)),
     });
     const expires_ms = now_ms + this.limits.retention_days * DAY_MS;
-    const changes = this.records.ended(run, expires_ms, this.#has_begun); // first: it may fail
+    const { lease } = this;
+    const changes = this.records.ended(run, expires_ms, this.#has_begun, lease); // first: it may fail
     this.log.end(draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }));
-    const store = () => this.log.storeWith(() => changes);
+    const store = async () => {
+      await this.log.storeWith(() => changes);
+      lease?.released();
+    };
     try {
       await store();
     } catch (error) {

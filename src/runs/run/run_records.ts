@@ -20,6 +20,7 @@ import {
   sessionChanges,
 } from "../storage/session_store.ts";
 import type { Run } from "../types.ts";
+import type { Lease } from "./lease.ts";
 import type { RunFacts } from "./run_options.ts";
 
 /** Milliseconds of a day, the unit of `retention_days`. */
@@ -158,11 +159,12 @@ export class RunRecords {
    * Returns the changes of a run that has ended. All that is stored of it expires at `at_ms`.
    * @param run The run object at its end.
    * @param has_begun Whether the session was initialised; only then it is stored.
+   * @param lease The lease that the run has, which is released.
    */
-  ended(run: Run, at_ms: number, has_begun: boolean): Change[] {
+  ended(run: Run, at_ms: number, has_begun: boolean, lease: Lease | null): Change[] {
     this.#describeForeign();
     const { caller, deps, orphan, saved } = this.#run.options;
-    const changes = endOf(run, this.#input ?? orphan?.input ?? this.#inputWith(null), at_ms);
+    const changes = endOf(run, this.#input ?? orphan?.input ?? this.#inputWith(null), at_ms, lease);
     if (!has_begun) return changes;
     const before = this.#input ?? initialState(saved);
     const position = this.#input ? this.#input.position : saved === null ? 0 : saved.position;
@@ -171,12 +173,16 @@ export class RunRecords {
   }
 }
 
-/** Returns the changes of a run at its end. Its object, its input and its log expire at `at_ms`. */
-export function endOf(run: Run, input: StoredInput, at_ms: number): Change[] {
+/**
+ * Returns the changes of a run at its end. Its object, its input and its log expire at `at_ms`; `lease` is
+ * released.
+ */
+export function endOf(run: Run, input: StoredInput, at_ms: number, lease: Lease | null): Change[] {
   return [
     runChange(run, input.caller.namespace, { expires_ms: at_ms }),
     inputChange(input, at_ms),
     { expireLog: run.id, at_ms },
+    ...(lease ? [{ release: lease.fence }] : []),
   ];
 }
 

@@ -70,6 +70,11 @@ export class HeldLeases implements LeaseOwner {
     }
   }
 
+  released(lease: Lease): void {
+    const { fence: { lease: name } } = lease;
+    if (this.#held.get(name) === lease) this.#held.delete(name);
+  }
+
   /** Says that this process lives, from now on each second. Concurrent calls share a heartbeat. */
   beat(): Promise<void> {
     if (this.#deps.store.changed && this.#timer === null && !this.#closed.signal.aborted) {

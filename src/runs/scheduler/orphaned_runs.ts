@@ -207,7 +207,7 @@ export class Recovery {
     const input = saved && stored.surface === null ? { ...stored, ...initialState(saved) } : stored;
     const lost = lostAttempts(entries, session_id);
     if (lost > MAX_REPEATED_CALLS) {
-      await this.#end({ input, entries }, saved, lease, lostCallError(lost));
+      await this.#end({ input, entries }, saved, lease, { error: lostCallError(lost) });
       return null;
     }
     const origin = input.plan_origin;
@@ -226,7 +226,7 @@ export class Recovery {
       );
     } catch (error) {
       if (!(error instanceof PreampError)) throw error; // such as a network that is down: tried again
-      await this.#end({ input, entries }, saved, lease, error);
+      await this.#end({ input, entries }, saved, lease, { error });
       return null;
     }
     return this.#newRun({
@@ -244,21 +244,25 @@ export class Recovery {
     });
   }
 
-  /** Ends a run of a process that is gone, instead of continuing it. `lease`: that of its session. */
-  async endOrphan(run_id: string, lease: Lease): Promise<void> {
+  /**
+   * Ends a run of a process that is gone, instead of continuing it. `lease`: that of its session, which is
+   * released unless `keeps_lease`.
+   */
+  async endOrphan(run_id: string, lease: Lease, keeps_lease = false): Promise<void> {
     const { deps: { store }, sessions } = this.#scheduler;
     const input = await loadOpenInput(store, run_id);
     const entries = await store.entries(run_id, 0, Number.MAX_SAFE_INTEGER) as Entry[] | null;
     if (input === null || entries === null) return;
-    await this.#end({ input, entries }, await sessions.find(input.caller, input.session_id), lease);
+    const saved = await sessions.find(input.caller, input.session_id);
+    await this.#end({ input, entries }, saved, lease, { keeps_lease });
   }
 
   /** Ends a run that cannot be restored, or is not to be. */
   async #end(
     orphan: OrphanedRun,
     saved: SavedSession | null,
-    { fence }: Lease,
-    error?: Error,
+    lease: Lease,
+    { error, keeps_lease = false }: { error?: Error; keeps_lease?: boolean },
   ): Promise<void> {
     const { store, clock, limitsOf, log } = this.#scheduler.deps;
     const { input, entries } = orphan;
@@ -275,7 +279,7 @@ export class Recovery {
     const expires_ms = now_ms + limitsOf(caller).retention_days * DAY_MS;
     await store.commit([
       { append: run_id, after: entries.length, entries: [entry] },
-      ...endOf(run, input, expires_ms),
+      ...endOf(run, input, expires_ms, keeps_lease ? null : lease),
       ...(saved && !isWaiting(entries)
         ? sessionChanges(
           caller,
@@ -283,7 +287,8 @@ export class Recovery {
           { before: initialState(saved), expires_ms },
         )
         : []),
-    ], fence);
+    ], lease.fence);
+    if (!keeps_lease) lease.released();
   }
 }
 

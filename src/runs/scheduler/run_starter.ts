@@ -8,7 +8,10 @@ import { busyElsewhere, busyError } from "./leases.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
 import type { SessionQueue } from "./session_queue.ts";
 
-/** Attempts to acquire a session that another server has without a run that has not ended. */
+/**
+ * Attempts to acquire a session that another server has without an open run: it is about to begin one, or
+ * looks whether a dead server has left one.
+ */
 const TRIES = 20;
 const TRY_EVERY_MS = 50;
 
@@ -25,7 +28,7 @@ export class RunStarter {
   readonly #queue: SessionQueue;
   readonly #endOrphan: (run_id: string, lease: Lease) => Promise<void>;
 
-  /** @param endOrphan Ends the run of a crashed process in the session of a lease. */
+  /** @param endOrphan Ends the run of a crashed process in the session of a lease, which it keeps. */
   constructor(
     scheduler: SchedulerContext,
     queue: SessionQueue,
@@ -48,7 +51,7 @@ export class RunStarter {
     const is_agent = active === undefined && saved?.spawned !== undefined; // an agent of another server's run
     const is_decided = if_busy === "queue" || if_busy === "cancel" || is_agent;
     for (let tries = 1; active === undefined && !is_decided && tries < TRIES; tries++) {
-      await this.#scheduler.deps.clock.after(TRY_EVERY_MS); // the run of another server has ended, and releases the session now
+      await this.#scheduler.deps.clock.after(TRY_EVERY_MS);
       if (await this.#beginInSession(run)) return;
       ({ active } = await this.#queue.openRuns(run.options));
     }

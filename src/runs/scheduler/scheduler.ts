@@ -38,7 +38,7 @@ export class RunScheduler implements RunOwner {
     this.#starter = new RunStarter(
       context,
       this.#queue,
-      (run_id, lease) => this.recovery.endOrphan(run_id, lease),
+      (run_id, lease) => this.recovery.endOrphan(run_id, lease, true),
     );
     const slots = context.is_shared ? new CallerSlots(context.held) : null;
     this.#admission = new Admission((caller) => deps.limitsOf(caller), slots, deps.clock);

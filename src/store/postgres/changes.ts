@@ -38,8 +38,8 @@ function fieldsOf(index_json: string | null): string[] {
 }
 
 /**
- * Orders changes by the row that they lock, logs first: transactions that lock rows in the same order never
- * wait for each other in a circle. Changes of the same row keep their order.
+ * Orders changes by the row that they lock, leases first, then logs: transactions that lock rows in the same
+ * order never wait for each other in a circle. Changes of the same row keep their order.
  */
 export function byTarget(a: EncodedChange, b: EncodedChange): number {
   const [first, second] = [targetOf(a), targetOf(b)];
@@ -47,11 +47,12 @@ export function byTarget(a: EncodedChange, b: EncodedChange): number {
 }
 
 function targetOf(change: EncodedChange): string {
-  if ("append" in change) return `0 ${change.append}`;
-  if ("deleteLog" in change) return `0 ${change.deleteLog}`;
-  if ("expireLog" in change) return `0 ${change.expireLog}`;
+  if ("release" in change) return `0 ${change.release.lease}`;
+  if ("append" in change) return `1 ${change.append}`;
+  if ("deleteLog" in change) return `1 ${change.deleteLog}`;
+  if ("expireLog" in change) return `1 ${change.expireLog}`;
   const { kind, key } = "put" in change ? change.put : change.delete;
-  return `1 ${kind} ${key}`;
+  return `2 ${kind} ${key}`;
 }
 
 /**
@@ -71,6 +72,9 @@ export async function applyChange(
   } else if ("deleteLog" in change) {
     await client.query("DELETE FROM preamp.entries WHERE log = $1", [change.deleteLog]);
     await client.query("DELETE FROM preamp.logs WHERE name = $1", [change.deleteLog]);
+  } else if ("release" in change) {
+    const { lease, token } = change.release;
+    await client.query("DELETE FROM preamp.leases WHERE name = $1 AND token = $2", [lease, token]);
   } else {
     const values = [change.at_ms, change.expireLog];
     await client.query("UPDATE preamp.logs SET expires_ms = $1 WHERE name = $2", values);
@@ -117,30 +121,42 @@ async function append(client: Queryable, change: Appended): Promise<void> {
   );
 }
 
-/** A commit that one statement can make: appends and their expiry, and records that compare nothing. */
+/**
+ * A commit that one statement can make: appends and their expiry, records that compare nothing, and the
+ * release of the lease of its fence.
+ */
 export interface SimpleCommit {
   readonly appends: readonly Appended[];
   readonly puts: readonly RecordRow[];
   /** Log → its expiry in milliseconds since the epoch; infinite: never; absent: as before. */
   readonly expiries: ReadonlyMap<string, number>;
+  /** Whether the lease of the fence is released. */
+  readonly releases: boolean;
 }
 
-/** Returns changes as a simple commit; null for all others. */
-export function simpleCommit(changes: readonly EncodedChange[]): SimpleCommit | null {
+/** Returns changes with a fence as a simple commit; null for all others. */
+export function simpleCommit(
+  changes: readonly EncodedChange[],
+  fence: Fence | undefined,
+): SimpleCommit | null {
   const appends: Appended[] = [];
   const expiries = new Map<string, number>();
   const puts: RecordRow[] = [];
+  let releases = false;
   for (const change of changes) {
     if ("append" in change) appends.push(change);
     else if ("put" in change && change.expect === undefined) puts.push(change.put);
     else if ("expireLog" in change) expiries.set(change.expireLog, change.at_ms ?? Infinity);
+    else if (
+      "release" in change && change.release.lease === fence?.lease && change.release.token === fence.token
+    ) releases = true;
     else return null;
   }
   const logs = new Set(appends.map(({ append }) => append)); // a statement changes a row once
   const names = new Set(puts.map(({ kind, key }) => `${kind} ${key}`));
   const is_simple = appends.length > 0 && logs.size === appends.length && names.size === puts.length &&
     expiries.keys().every((log) => logs.has(log));
-  return is_simple ? { appends, puts, expiries } : null;
+  return is_simple ? { appends, puts, expiries, releases } : null;
 }
 
 const PUT = (dated: boolean) =>
@@ -158,11 +174,12 @@ const PUT = (dated: boolean) =>
     version = CASE WHEN ${EXPIRED} THEN 1 ELSE records.version + 1 END`;
 
 /** Appends to all logs or to none, and puts the records only then. A log that is new must not exist. */
-const COMMIT = `WITH log AS (
+const commitTo = (releases: boolean) =>
+  `WITH log AS (
     SELECT * FROM unnest($4::text[], $5::bigint[], $6::bigint[], $7::float8[])
       AS log(name, after, count, expires_ms)
   ), held AS (
-    SELECT 1 FROM preamp.leases WHERE name = $2 AND token = $3 FOR SHARE
+    SELECT 1 FROM preamp.leases WHERE name = $2 AND token = $3 FOR ${releases ? "UPDATE" : "SHARE"}
   ), locked AS (
     SELECT l.name FROM preamp.logs AS l JOIN log ON l.name = log.name AND l.last_seq = log.after
     WHERE $2::text IS NULL OR EXISTS (SELECT 1 FROM held) ORDER BY l.name FOR UPDATE OF l
@@ -181,6 +198,9 @@ const COMMIT = `WITH log AS (
     SELECT log.name, log.after + entry.position, entry.json
     FROM unnest($8::text[], $9::bigint[], $10::text[]) AS entry(log, position, json)
     JOIN log ON log.name = entry.log WHERE EXISTS (SELECT 1 FROM ready)
+  )${releases ? RELEASED : ""}`;
+const RELEASED = `, released AS (
+    DELETE FROM preamp.leases WHERE name = $2 AND token = $3 AND EXISTS (SELECT 1 FROM ready)
   )`;
 const RECORDS = `, rows AS (
     SELECT * FROM unnest($11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[],
@@ -197,7 +217,7 @@ const EXISTS = "23505";
  */
 export async function commitSimply(
   query: (text: string, values: Value[]) => Promise<Row[]>,
-  { appends, puts, expiries }: SimpleCommit,
+  { appends, puts, expiries, releases }: SimpleCommit,
   fence: Fence | undefined,
   now: number | null,
 ): Promise<boolean> {
@@ -224,9 +244,9 @@ export async function commitSimply(
     puts.map(({ created_ms }) => created_ms),
     puts.map(({ expires_ms }) => expires_ms),
   ];
+  const statement = `${commitTo(releases)}${puts.length === 0 ? "" : RECORDS}${DONE}`;
   try {
-    return (await query(`${COMMIT}${puts.length === 0 ? "" : RECORDS}${DONE}`, [...logs, ...columns]))
-      .length > 0;
+    return (await query(statement, [...logs, ...columns])).length > 0;
   } catch (error) {
     if (readField(readField(error, "cause"), "code") === EXISTS) return false;
     throw error;

@@ -114,7 +114,7 @@ class PostgresStore implements Store {
   async commit(changes: readonly Change[], fence?: Fence): Promise<void> {
     const encoded = changes.map(encodeChange);
     try {
-      const simple = simpleCommit(encoded);
+      const simple = simpleCommit(encoded, fence);
       if (simple) await this.#commitSimply(simple, fence);
       else {
         await this.#transaction(async (client) => {
@@ -132,9 +132,10 @@ class PostgresStore implements Store {
 
   /** Makes the commits of a run, nearly all, in one statement. */
   async #commitSimply(commit: SimpleCommit, fence: Fence | undefined): Promise<void> {
-    const { appends, puts, expiries } = commit;
+    const { appends, puts, expiries, releases } = commit;
     const append = appends[0]!; // a simple commit has one
-    if (append.after > 0 && appends.length === 1 && puts.length === 0 && expiries.size === 0) {
+    const is_append = appends.length === 1 && puts.length === 0 && expiries.size === 0 && !releases;
+    if (is_append && append.after > 0) {
       if (await this.#batches.append.call({ name: append.append, append, fence })) return;
     } else if (await commitSimply((text, values) => this.#query(text, values), commit, fence, this.#time)) {
       return;
@@ -281,10 +282,16 @@ class PostgresStore implements Store {
   }
 }
 
-/** Returns the names of what changes add to: logs, and kinds of records. */
+/** Returns the names of what changes add to, logs and kinds of records, and of leases that they release. */
 function namesOf(changes: readonly Change[]): string[] {
   return changes.flatMap((change) =>
-    "append" in change ? change.append : "put" in change ? change.put.kind : []
+    "append" in change
+      ? change.append
+      : "put" in change
+      ? change.put.kind
+      : "release" in change
+      ? change.release.lease
+      : []
   );
 }
 

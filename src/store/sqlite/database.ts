@@ -220,7 +220,10 @@ export class SqliteDatabase {
     else if ("put" in change) this.#put(change.put);
     else if ("delete" in change) this.deleteRecord(change.delete.kind, change.delete.key);
     else if ("deleteLog" in change) this.deleteLog(change.deleteLog);
-    else this.query("UPDATE logs SET expires_ms = ? WHERE name = ?", change.at_ms, change.expireLog);
+    else if ("release" in change) {
+      const { lease, token } = change.release;
+      this.query("DELETE FROM leases WHERE name = ? AND token = ?", lease, token);
+    } else this.query("UPDATE logs SET expires_ms = ? WHERE name = ?", change.at_ms, change.expireLog);
   }
 
   #append(log: string, after: number, entries: readonly string[]): void {

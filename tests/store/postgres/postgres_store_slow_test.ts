@@ -112,8 +112,10 @@ if (POSTGRES === null) {
     await store.acquire("lease", "me");
     await store.commit([{ append: "another", after: 0, entries: [{ seq: 1 }] }, put]);
     await store.release("lease", "me");
-    while (asked.size < 3) await store.get("run", "a");
-    assertEquals([[...asked].toSorted(), is_woken], [["another", "lease", "run"], false]);
+    const token = (await store.acquire("of a commit", "me"))!;
+    await store.commit([{ release: { lease: "of a commit", token } }]);
+    while (asked.size < 4) await store.get("run", "a");
+    assertEquals([[...asked].toSorted(), is_woken], [["another", "lease", "of a commit", "run"], false]);
     await store.commit([{ append: "log", after: 0, entries: [{ seq: 1 }] }]);
     await woken;
     await Promise.all([store.close(), reading.close()]);
