@@ -2,12 +2,19 @@
  * The public API of runs: reading, answering, cancelling and deleting, with ownership checks. Starting runs
  * is `scheduler/scheduler.ts`.
  */
-import { draftEntry, type Entry } from "../kernel/host.ts";
+import type { Entry } from "../kernel/host.ts";
 import { cancelledOutcome } from "../kernel/outcome.ts";
-import { hasCode, PreampError } from "../sdk/errors.ts";
+import { errorCode, hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
-import type { RaisableLimit, RunLimits } from "../sdk/types.ts";
-import { closedApprovalError } from "./run/approval_queue.ts";
+import type { ErrorCode, RaisableLimit, RunLimits } from "../sdk/types.ts";
+import {
+  approvalKey,
+  closedApprovalError,
+  decisionOf,
+  storedAnswers,
+  withStoredAnswers,
+} from "./run/approval_queue.ts";
+import { checkRaised, limitsIn } from "./run/raised_limits.ts";
 import { withoutPlanSecrets } from "../policy/plan_secrets.ts";
 import type { RunsDeps } from "./ports.ts";
 import type { ReplayDeps } from "./replay/replay_turn.ts";
@@ -15,14 +22,14 @@ import { changedFilesOfRuns, undoFileChanges } from "./storage/file_changes.ts";
 import { FORKED_BEFORE_RUN, forkedSession, originOf, pointOf } from "./storage/fork.ts";
 import { printableId } from "../sdk/ids.ts";
 import { eraseRun } from "./storage/erase.ts";
-import { loadInput, recordedInput } from "./storage/run_input.ts";
-import type { ActiveRun } from "./run/run.ts";
+import { commandFacts, loadInput, recordedInput } from "./storage/run_input.ts";
+import { type ActiveRun, notSteerable } from "./run/run.ts";
 import { isAway, repeat } from "./run/run_store.ts";
 import { SessionService } from "./session_service.ts";
 import { listOptions, SessionStore } from "./storage/session_store.ts";
-import { RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
+import { type Decision, RemoteRuns, type RunCommand, type StoredCommand } from "./scheduler/remote_runs.ts";
 import { RunScheduler } from "./scheduler/scheduler.ts";
-import { MAX_PAGE_BYTES } from "../store/store.ts";
+import { type Change, ConflictError, MAX_PAGE_BYTES, type Store } from "../store/store.ts";
 import { AWAITING, mayOperate } from "./types.ts";
 import type {
   Approval,
@@ -61,14 +68,15 @@ export class RunService implements Runs {
       this.#sessions,
       {
         cancel: (run_id, reason) => this.#cancel(run_id, { kind: "cancel", mode: "graceful", reason }),
+        carryOut: (run_id) => this.#remote.carryOut(run_id),
         settled: (caller, run, until) => this.#settled(caller, run, until),
       },
     );
-    this.#remote = new RemoteRuns(
-      deps,
-      (run_id) => this.#scheduler.context.runs.get(run_id) !== undefined,
-      (run_id, command) => this.#carryOut(run_id, command),
-    );
+    this.#remote = new RemoteRuns(deps, {
+      isActive: (run_id) => this.#scheduler.context.runs.has(run_id),
+      carryOut: (...command) => this.#carryOutStored(...command),
+      answer: (run_id, command) => this.#carryOut(run_id, command),
+    });
     this.sessions = new SessionService(
       deps,
       this.#sessions,
@@ -92,9 +100,23 @@ export class RunService implements Runs {
   }
 
   async get(caller: Caller, run_id: string): Promise<Run> {
+    const run = await this.#logged(caller, run_id);
+    return await this.#answered((store) => withStoredAnswers(store, run), run);
+  }
+
+  /** Resolves to a run as its log has it; one of this process also while the store is away. */
+  async #logged(caller: Caller, run_id: string): Promise<Run> {
     const active = this.#activeRun(caller, run_id);
-    if (active) return active.current();
-    return await this.#remote.currentRun(await this.#stored(caller, run_id));
+    return active?.current() ?? await this.#remote.currentRun(await this.#stored(caller, run_id));
+  }
+
+  /** Adds the answers that other processes may have stored; resolves to `logged` while the store is away. */
+  async #answered<T>(add: (store: Store) => Promise<T>, logged: T): Promise<T> {
+    if (!this.#remote.possible) return logged;
+    return await add(this.#deps.store).catch((error) => {
+      if (!isAway(error)) throw error;
+      return logged;
+    });
   }
 
   /** Resolves to a run as it was last stored. @throws {PreampError} `not_found`. */
@@ -170,10 +192,16 @@ export class RunService implements Runs {
     run_id: string,
     limits: Partial<Pick<RunLimits, RaisableLimit>>,
   ): Promise<Run> {
+    const { ended_at } = await this.#logged(caller, run_id);
+    if (ended_at !== null) throw new PreampError("run_ended", "Cannot raise limits: the run has ended");
+    await this.#command(run_id, { kind: "limits", limits, raised_by: caller.name }, async () => {
+      const { store, limitsOf } = this.#deps;
+      const projection = await this.#remote.projectionOf(await this.#stored(caller, run_id));
+      const owner = (await commandFacts(store, run_id))?.caller ?? caller;
+      if (projection) checkRaised(limits, limitsIn(projection), limitsOf(owner));
+    });
     const run = await this.get(caller, run_id);
-    if (run.ended_at !== null) throw new PreampError("run_ended", "Cannot raise limits: the run has ended");
-    await this.#command(run_id, { kind: "limits", limits, raised_by: caller.name });
-    return await this.get(caller, run_id);
+    return run.ended_at === null ? { ...run, limits: { ...run.limits, ...limits } } : run;
   }
 
   async undo(caller: Caller, run_id: string): Promise<UndoReport> {
@@ -211,33 +239,62 @@ export class RunService implements Runs {
   }
 
   async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {
-    const run = await this.get(caller, run_id);
+    const run = await this.#logged(caller, run_id);
     if (run.ended_at !== null) return run;
     await this.#cancel(run_id, { kind: "cancel", mode });
     return await this.get(caller, run_id);
   }
 
   async steer(caller: Caller, run_id: string, text: string): Promise<Run> {
-    const run = await this.get(caller, run_id);
+    const run = await this.#logged(caller, run_id);
     if (run.ended_at !== null) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
-    await this.#command(run_id, { kind: "steer", text });
+    await this.#command(run_id, { kind: "steer", text }, async () => {
+      if (text.trim() === "") {
+        throw new PreampError("request_invalid", 'Cannot steer: text must not be blank: received ""');
+      }
+      const facts = await commandFacts(this.#deps.store, run_id);
+      if (run.status === "queued" || facts?.steerable === false) throw notSteerable(run.status);
+    });
     return await this.get(caller, run_id);
   }
 
   /** Cancels a run of any process. */
-  async #cancel(run_id: string, command: RunCommand): Promise<void> {
+  async #cancel(run_id: string, command: Exclude<RunCommand, Decision>): Promise<void> {
     await this.#command(run_id, command).catch((error) => {
       if (!hasCode(error, "run_ended")) throw error; // it ended first, which is as good
     });
   }
 
   /**
-   * Carries out a command for a run that has not ended, here or in the process that executes it.
-   * @throws {PreampError} the error of the command, or `overloaded` when no process executes the run.
+   * Carries out a command for a run that has not ended, or stores it for the process that executes the run or
+   * will continue it.
+   *
+   * @param check Throws if the command, which is to be stored, cannot be carried out.
+   * @param also Returns what is stored with it.
+   * @throws {PreampError} the error of the command.
    */
-  async #command(run_id: string, command: RunCommand): Promise<void> {
-    const is_here = this.#scheduler.context.runs.get(run_id) !== undefined || !this.#remote.possible;
-    await (is_here ? this.#carryOut(run_id, command) : this.#remote.send(run_id, command));
+  async #command(
+    run_id: string,
+    command: RunCommand,
+    check: () => Promise<void> | void = () => {},
+    also?: () => Promise<Change[]>,
+  ): Promise<void> {
+    const { possible } = this.#remote;
+    if (!possible || this.#scheduler.context.runs.has(run_id)) {
+      try {
+        const isOrdered = command.kind === "steer" || command.kind === "limits";
+        if (possible && isOrdered) await this.#remote.carryOut(run_id); // those that were stored before
+        return await this.#carryOut(run_id, command);
+      } catch (error) {
+        if (!possible || !(error instanceof ConflictError)) throw error; // else another process has the run
+      }
+    }
+    await check();
+    const { kind } = command;
+    const stored = kind === "decide"
+      ? { kind: "decided", approval_id: command.approval_id } as const
+      : command;
+    await this.#remote.store(run_id, stored, also);
   }
 
   /** Carries out a command for a run of this process. */
@@ -246,24 +303,59 @@ export class RunService implements Runs {
     if (!active) {
       throw new PreampError("run_ended", `Cannot ${command.kind} the run: no server executes it`);
     }
-    if (command.kind === "steer") await steer(active, command.text);
-    else if (command.kind === "limits") await active.raiseLimits(command.limits, command.raised_by);
-    else if (command.kind === "decide") {
-      const { approval_id, decision, reason, decided_by, args_hash } = command;
-      await active.decide(
-        approval_id,
-        { decision, reason, decided_by },
-        args_hash ?? undefined,
-      );
-      await active.waiters.untilDecided(approval_id);
-    } else if (active.current().status === "queued") await active.finish(cancelledOutcome());
-    else await active.cancel(command.mode, command.reason);
+    switch (command.kind) {
+      case "steer":
+        return await active.steer(command.text);
+      case "limits":
+        for (const id of await active.raiseLimits(command.limits, command.raised_by)) {
+          await active.waiters.untilDecided(id);
+        }
+        return;
+      case "decide": {
+        const { approval_id, decision, reason, decided_by, args_hash } = command;
+        await active.approvalQueue.decide(
+          approval_id,
+          { decision, reason, decided_by },
+          args_hash ?? undefined,
+        );
+        return void await active.waiters.untilDecided(approval_id);
+      }
+      case "cancel":
+        return await cancel(active, command);
+    }
+  }
+
+  /** See {@link CommandHandler.carryOut}. */
+  async #carryOutStored(run_id: string, command: StoredCommand, deletion: Change): Promise<boolean> {
+    const active = this.#scheduler.context.runs.get(run_id);
+    if (!active?.takes_commands) return false;
+    try {
+      if (command.kind === "steer") await active.steer(command.text, deletion);
+      else if (command.kind === "limits") {
+        await active.raiseLimits(command.limits, command.raised_by, deletion);
+      } else {
+        if (command.kind === "cancel") await cancel(active, command);
+        else await active.approvalQueue.take(command.approval_id);
+        await active.log.store(deletion);
+      }
+    } catch (error) {
+      if (COMES_AGAIN.has(errorCode(error))) return false;
+      active.refuse(error);
+      await active.log.store(deletion);
+    }
+    return true;
   }
 
   async approvals(caller: Caller, run_id: string): Promise<Approval[]> {
+    const approvals = await this.#approvals(caller, run_id);
+    return await this.#answered((store) => storedAnswers(store, approvals), approvals);
+  }
+
+  /** Resolves to the approvals of a run as its log has them. */
+  async #approvals(caller: Caller, run_id: string): Promise<Approval[]> {
     const active = this.#activeRun(caller, run_id);
-    if (active) return active.projection.approvals.map((approval) => ({ ...approval }));
-    const projection = await this.#remote.projectionOf(await this.#stored(caller, run_id));
+    const projection = active?.projection ??
+      await this.#remote.projectionOf(await this.#stored(caller, run_id));
     if (projection === null) throw await this.#expired(caller, run_id);
     return projection.approvals.map((approval) => ({ ...approval }));
   }
@@ -275,20 +367,26 @@ export class RunService implements Runs {
     answer: { decision: string; reason?: string; args_hash?: string },
   ): Promise<Approval> {
     const find = async () => (await this.approvals(caller, run_id)).find(({ id }) => id === approval_id);
-    const approval = await find();
+    const approval = (await this.#approvals(caller, run_id)).find(({ id }) => id === approval_id);
     if (!approval) throw new PreampError("not_found", `Cannot find approval "${printableId(approval_id)}"`);
     const active = this.#activeRun(caller, run_id);
     const ended = active ? active.ended : (await this.#stored(caller, run_id)).ended_at !== null;
-    if (ended || !active && !this.#remote.possible) throw closedApprovalError(approval);
+    const isOpen = approval.status === "pending" && !ended && (active || this.#remote.possible);
+    if (!isOpen) throw closedApprovalError(approval);
+    const { decision, reason = null, args_hash } = answer;
+    const decided = { decision, reason, decided_by: caller.name };
+    const also = async () => {
+      const { store, clock, secrets } = this.#deps;
+      const key = approvalKey(run_id, approval_id);
+      return [await decisionOf({ store, clock, secrets: secrets() }, key, decided, args_hash)];
+    };
     try {
-      await this.#command(run_id, {
-        kind: "decide",
-        approval_id,
-        decision: answer.decision,
-        reason: answer.reason ?? null,
-        decided_by: caller.name,
-        args_hash: answer.args_hash ?? null,
-      });
+      await this.#command(
+        run_id,
+        { kind: "decide", approval_id, ...decided, args_hash: args_hash ?? null },
+        () => {},
+        also,
+      );
     } catch (error) {
       throw hasCode(error, "run_ended") ? closedApprovalError(await find() ?? approval) : error;
     }
@@ -491,18 +589,19 @@ export class RunService implements Runs {
   }
 }
 
-/** Sends a text to a run's loop; resolves once it is stored, so that it outlives this process. */
-async function steer(run: ActiveRun, text: string): Promise<void> {
-  const { ended, session, projection } = run;
-  if (ended) throw new PreampError("run_ended", "Cannot steer the run: it is ending or has ended");
-  const send = session.getCapability("session.steer");
-  const queued = projection.status === "queued";
-  if (queued || typeof send !== "function") {
-    const fact = queued
-      ? "it waits for its session and has not started"
-      : "its orchestrator does not support steering; use loop-streaming";
-    throw new PreampError("not_steerable", `Cannot steer the run: ${fact}`);
-  }
-  await send(text); // a promise if the loop is sandboxed
-  await run.log.record(draftEntry("run:steered", run.session_id, { text }, session.turn_fields));
+/** Codes of errors after which a stored command is carried out later, here or by the next process. */
+const COMES_AGAIN: ReadonlySet<string | undefined> = new Set<ErrorCode>([
+  "overloaded",
+  "storage_full",
+  "session_conflict",
+  "draining",
+]);
+
+/** Cancels a run of this process; one that waits for its session ends at once. */
+async function cancel(
+  run: ActiveRun,
+  { mode, reason }: Extract<RunCommand, { kind: "cancel" }>,
+): Promise<void> {
+  if (run.current().status === "queued") await run.finish(cancelledOutcome());
+  else await run.cancel(mode, reason);
 }

@@ -440,7 +440,10 @@ export interface Runs {
   list(caller: Caller, filter: { session_id?: string; status?: RunStatus } & PageOptions): Promise<Page<Run>>;
   /** Deletes an ended run. @throws {PreampError} `session_busy` while it is active. */
   remove(caller: Caller, run_id: string): Promise<void>;
-  /** Cancels a run; returns an ended run unchanged. */
+  /**
+   * Cancels a run; returns an ended run unchanged. Commands for a run that another process executes resolve
+   * when they are stored.
+   */
   cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run>;
   /**
    * Sends a steering message. @throws {PreampError} `run_ended`, `not_steerable`, `request_invalid` (blank

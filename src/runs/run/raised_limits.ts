@@ -1,9 +1,27 @@
 /** Which values a person may raise the limits of a run to. */
-import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { compareLimit } from "../../plan/check/field_checks.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { formatDecimal, parseDecimal } from "../../sdk/money.ts";
 import type { LimitName, RaisableLimit, RunLimits } from "../../sdk/types.ts";
+import type { RunProjection } from "./run_projection.ts";
+
+/** The limits of a run as they are, and what it has used of them. */
+export interface UsedOfLimits {
+  readonly limits: RunLimits;
+  used(name: RaisableLimit): number | string;
+}
+
+const USED = {
+  max_iterations: "model_calls",
+  max_tool_calls: "tool_calls",
+  max_total_tokens: "tokens",
+  max_cost_usd: "cost_usd",
+} as const;
+
+/** Returns the limits of a run as its log says. */
+export function limitsIn({ run: { limits }, used }: Pick<RunProjection, "run" | "used">): UsedOfLimits {
+  return { limits, used: (name) => used[USED[name]] ?? "0" };
+}
 
 /** New values of limits. */
 export type RaisedLimits = Partial<Pick<RunLimits, RaisableLimit>>;
@@ -31,7 +49,7 @@ export function raisedLimit(
  */
 export function checkRaised(
   limits: RaisedLimits,
-  guard: RunLimitGuard,
+  guard: UsedOfLimits,
   policy: Pick<RunLimits, LimitName>,
 ): void {
   for (const [key, value] of Object.entries(limits)) {

@@ -140,19 +140,16 @@ function lostStreams(entries: readonly Entry[]): Entry[] {
   return [...streaming.values()];
 }
 
-/** Restores projection, log, approvals and used limits; returns the state of the interrupted turn, if any. */
+/** Restores projection, log and used limits; returns the state of the interrupted turn, if any. */
 export function restoreRun(
   { input, entries }: OrphanedRun,
-  { session_id, log, projection, approvalQueue, limitGuard }: HostedRun,
+  { session_id, log, projection, limitGuard }: HostedRun,
 ): InterruptedTurn | null {
   for (const entry of entries) projection.add(entry);
   log.continueAfter(entries);
   const recovered = turnStateOf(entries, session_id, input.resume);
   limitGuard.raise(projection.run.limits);
   limitGuard.restore(usedBefore(projection, entries, recovered));
-  for (const { status, id } of projection.approvals) {
-    if (status === "pending") approvalQueue.expect(id);
-  }
   return recovered;
 }
 

@@ -2,18 +2,19 @@
  * Executes one run: makes its session, keeps its log, and ends exactly once. `scheduler/scheduler.ts` decides
  * when it starts; `run/session_host.ts` connects its sessions to the log.
  */
-import { type ApprovalDecision, draftEntry, type Entry } from "../../kernel/host.ts";
+import { draftEntry, type Entry, type LimitQuestion } from "../../kernel/host.ts";
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { failedOutcome, type Outcome } from "../../kernel/outcome.ts";
 import type { InterruptedTurn } from "../../kernel/interrupted_turn.ts";
 import { Session, type TurnOptions } from "../../kernel/session.ts";
-import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
+import { errorCode, errorMessage, hasCode, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { textOf } from "../../sdk/messages.ts";
 import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { onAbort } from "../../sdk/abortable.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Prompt, RaisableLimit } from "../../sdk/types.ts";
+import type { Change } from "../../store/store.ts";
 import { ApprovalQueue } from "./approval_queue.ts";
 import type { RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { Spawner } from "../subagents/spawner.ts";
@@ -29,7 +30,7 @@ import { RunWaiters } from "./run_waiters.ts";
 import { SessionHost } from "./session_host.ts";
 import { FileChanges } from "../storage/file_changes.ts";
 import { type EndedChild, initialState, lastRunOf } from "../storage/session_store.ts";
-import type { AgentInput, LastRun, Run, RunHandle, SavedSession } from "../types.ts";
+import type { AgentInput, LastRun, Run, RunHandle, RunStatus, SavedSession } from "../types.ts";
 import type { OrphanedRun } from "../storage/run_input.ts";
 
 /** Characters of a prompt that make the title of its run. */
@@ -145,7 +146,7 @@ export class ActiveRun implements RunHandle {
 
   /** Questions of the run that wait for an answer. */
   get approvalQueue(): ApprovalQueue {
-    return this.#approvals ??= new ApprovalQueue(this);
+    return this.#approvals ??= new ApprovalQueue(this, (limit, by) => this.#raiseAsAllowed(limit, by));
   }
 
   /** What the run keeps of the files that it changes. */
@@ -361,7 +362,6 @@ export class ActiveRun implements RunHandle {
 
   #close(): void {
     if (this.log.closed) return;
-    this.#approvals?.close();
     this.log.close();
     this.#notifyObserver((observer) => observer.ended());
     this.options.scheduler.ended(this);
@@ -377,12 +377,10 @@ export class ActiveRun implements RunHandle {
     this.options.deps.log("info", "run_handed_over", { run_id: this.id });
   }
 
-  /** Answers a question; one about a limit that is allowed raises the limit by as much again. */
-  async decide(approval_id: string, answer: ApprovalDecision, args_hash?: string): Promise<void> {
-    await this.approvalQueue.decide(approval_id, answer, args_hash, async ({ limit }) => {
-      const value = limit && this.raised(limit.name);
-      if (limit && value != null) await this.#recordLimits({ [limit.name]: value }, answer.decided_by);
-    });
+  /** Raises a limit by as much again, as the answer to a question allows, unless it was raised since. */
+  async #raiseAsAllowed({ name, value }: LimitQuestion, raised_by: string | null): Promise<void> {
+    const raised = this.limitGuard.limits[name] === value ? this.raised(name) : null;
+    if (raised !== null) await this.#recordLimits({ [name]: raised }, raised_by);
   }
 
   raised(limit: RaisableLimit): number | string | null {
@@ -395,30 +393,62 @@ export class ActiveRun implements RunHandle {
   }
 
   /**
-   * Raises limits, and answers the questions about them.
-   * @throws {PreampError} `request_invalid`, `policy_refused`
+   * Raises limits, and answers the questions about them; resolves to the ids of these. `change`: stored in
+   * the same commit.
+   * @throws {PreampError} `run_ended`, `request_invalid`, `policy_refused`
    */
-  async raiseLimits(limits: RaisedLimits, raised_by: string): Promise<void> {
+  async raiseLimits(limits: RaisedLimits, raised_by: string, change?: Change): Promise<string[]> {
     if (this.#ending) {
       throw new PreampError("run_ended", "Cannot raise limits: the run is ending or has ended");
     }
     checkRaised(limits, this.limitGuard, this.limits);
-    await this.#recordLimits(limits, raised_by);
+    await this.#recordLimits(limits, raised_by, change);
     const answer = { decision: "allow", reason: null, decided_by: raised_by };
-    for (const { id, status, limit } of this.projection.approvals) {
-      if (status !== "pending" || limit === undefined || limits[limit.name] === undefined) continue;
-      await this.approvalQueue.decide(id, answer);
-      await this.waiters.untilDecided(id);
+    const answered = this.projection.approvals.filter(({ status, limit }) =>
+      status === "pending" && limit !== undefined && limits[limit.name] !== undefined
+    ).map(({ id }) => id);
+    for (const id of answered) {
+      await this.approvalQueue.decide(id, answer).catch((error) => {
+        if (!hasCode(error, "approval_already_resolved")) throw error; // answered meanwhile; the limit is raised
+      });
     }
+    return answered;
   }
 
-  async #recordLimits(raised: RaisedLimits, raised_by: string | null): Promise<void> {
+  async #recordLimits(raised: RaisedLimits, raised_by: string | null, change?: Change): Promise<void> {
     const limits = { ...this.limitGuard.limits, ...raised };
     const { session_id, session } = this;
-    await this.log.record(
-      draftEntry("run:limits", session_id, { limits: { ...limits }, raised_by }, session.turn_fields),
+    const draft = draftEntry(
+      "run:limits",
+      session_id,
+      { limits: { ...limits }, raised_by },
+      session.turn_fields,
     );
+    await this.log.record(draft, change);
     this.limitGuard.raise(raised);
+  }
+
+  /**
+   * Sends a text to the loop; resolves once it is stored. `change`: stored in the same commit.
+   * @throws {PreampError} `run_ended`, `not_steerable`, and the errors of the loop.
+   */
+  async steer(text: string, change?: Change): Promise<void> {
+    const { session, projection } = this;
+    if (this.#ending) throw new PreampError("run_ended", "Cannot steer the run: it is ending or has ended");
+    const send = session.getCapability("session.steer");
+    if (projection.status === "queued" || typeof send !== "function") throw notSteerable(projection.status);
+    await send(text); // a promise if the loop is sandboxed
+    await this.log.record(draftEntry("run:steered", this.session_id, { text }, session.turn_fields), change);
+  }
+
+  /** Whether the run takes the commands of other servers: it waits, or its session is initialised. */
+  get takes_commands(): boolean {
+    return !this.#ending && (this.#has_begun || this.projection.status === "queued");
+  }
+
+  /** Says in the run that a command of another server was stored and could not be carried out. */
+  refuse(error: unknown): void {
+    this.#host.warn("command_refused", errorMessage(error));
   }
 
   current(): Run {
@@ -494,4 +524,12 @@ export class ActiveRun implements RunHandle {
     await this.suspend(); // never rejects
     this.handOver();
   }
+}
+
+/** Returns the error of a text for a run that takes none. */
+export function notSteerable(status: RunStatus): PreampError {
+  const fact = status === "queued"
+    ? "it waits for its session and has not started"
+    : "its orchestrator does not support steering; use loop-streaming";
+  return new PreampError("not_steerable", `Cannot steer the run: ${fact}`);
 }

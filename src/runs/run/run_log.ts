@@ -69,6 +69,8 @@ export class RunLog {
   #last_stored: readonly Entry[] = [];
   #pending: Entry[] = [];
   #pending_bytes = 0;
+  /** Changes that belong to the pending entries. */
+  #pending_changes: Change[] = [];
   #open = false;
   #closed = false;
   #is_stopped = false;
@@ -99,12 +101,16 @@ export class RunLog {
     }
   }
 
-  /** Records an entry. Returns a promise when the entry must be durable before the next step. */
-  record(draft: DraftEntry): Promise<void> | void {
+  /**
+   * Records an entry. Returns a promise when the entry must be durable before the next step. `change`: stored
+   * in the commit of the entry, if the log takes it.
+   */
+  record(draft: DraftEntry, change?: Change): Promise<void> | void {
     if (this.#is_handed_over) return isBarrier(draft) ? Promise.reject(handedOverError()) : undefined;
     if (this.#is_stopped) return;
     if (DELTA_FIELDS.has(draft.event)) return this.#recordDelta(draft);
     for (const delta of this.#deltas.flushBefore(draft)) this.#enqueueDelta(delta);
+    if (change) this.#pending_changes.push(change);
     this.#measure(this.#append(draft));
     if (!this.#open) return;
     if (!isBarrier(draft)) return this.#deferred.schedule();
@@ -227,7 +233,15 @@ export class RunLog {
   flush(): Promise<void> | void {
     if (this.#is_stopped) return;
     if (this.#flushing) return this.#flushing.then(() => this.flush());
-    if (this.#pending.length > 0) return this.#commit(this.#run.records.changesWith(this.#pending));
+    if (this.#pending.length + this.#pending_changes.length === 0) return;
+    return this.#commit(this.#run.records.changesWith(this.#pending));
+  }
+
+  /** Stores a change with the buffered entries, unless the log takes no more. */
+  store(change: Change): Promise<void> | void {
+    if (this.#is_handed_over || this.#is_stopped) return;
+    this.#pending_changes.push(change);
+    return this.flush();
   }
 
   /**
@@ -238,36 +252,44 @@ export class RunLog {
     this.#deferred.cancel();
     const entries = this.#pending;
     const bytes = this.#pending_bytes;
+    const own = this.#pending_changes;
     this.#pending = [];
     this.#pending_bytes = 0;
+    if (own.length > 0) this.#pending_changes = [];
     let done: Awaitable<void>;
     try {
       const appended: Change[] = [{ append: this.#run.id, after: this.#stored, entries, bytes }];
-      const all = appended.concat(changes);
+      const all = appended.concat(changes, own);
       done = waits ? this.#run.store.commit(all) : this.#run.store.tryCommit(all, this.#has_failed);
     } catch (error) {
-      this.#restore(entries, bytes);
+      this.#restore(entries, bytes, own);
       return Promise.reject(error);
     }
     if (!done) return this.#markStored(entries, bytes);
-    return this.#flushing = this.#whenStored(done, entries, bytes);
+    return this.#flushing = this.#whenStored(done, entries, bytes, own);
   }
 
-  #whenStored(done: Promise<void>, entries: readonly Entry[], bytes: number): Promise<void> {
+  #whenStored(
+    done: Promise<void>,
+    entries: readonly Entry[],
+    bytes: number,
+    own: readonly Change[],
+  ): Promise<void> {
     return done.then(() => {
       this.#markStored(entries, bytes);
       // a step may follow: not in a process that stood still, and whose run another one continues
       return this.#run.store.wait(() => this.#run.lease?.confirm());
     }, (error) => {
-      this.#restore(entries, bytes);
+      this.#restore(entries, bytes, own);
       throw error;
     }).finally(() => this.#flushing = null);
   }
 
-  #restore(entries: readonly Entry[], bytes: number): void {
+  #restore(entries: readonly Entry[], bytes: number, own: readonly Change[]): void {
     this.#has_failed = true;
     this.#pending = [...entries, ...this.#pending];
     this.#pending_bytes += bytes;
+    this.#pending_changes = [...own, ...this.#pending_changes];
   }
 
   #markStored(entries: readonly Entry[], bytes: number): void {

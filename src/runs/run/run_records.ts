@@ -119,6 +119,7 @@ export class RunRecords {
       cost_is_asked_for: ready.cost_is_asked_for,
       ...initialState(saved),
       surface: surface && run.secrets.redactValues(surface),
+      ...(surface && { steerable: typeof run.session.getCapability("session.steer") === "function" }),
       ...(headers ? { headers } : {}),
       ...(resume ? { resume: { prompt: request.prompt, iteration: resume.iteration } } : {}),
     };

@@ -38,8 +38,6 @@ export interface HostedRun extends RunFacts {
   readonly approvalQueue: ApprovalQueue;
   /** What the run keeps of the files that it changes. */
   readonly files: FileChanges;
-  /** Answers a question; raises the limit that an allowed one is about. */
-  decide(approval_id: string, answer: ApprovalDecision): Promise<void>;
   /** Returns what a limit becomes when a person allows more; null: the policy's is reached. */
   raised(limit: RaisableLimit): number | string | null;
   /** Notified when the run's status or approvals may have changed. */
@@ -97,7 +95,9 @@ export class SessionHost implements Host, ModuleReporter {
   record(entry: DraftEntry): Promise<void> | void {
     const run = this.#run;
     this.#child?.recorded(entry);
-    if (entry.event === "approval:required") run.approvalQueue.expect(String(entry.data.approval_id));
+    if (entry.event === "approval:required") {
+      return run.log.record(entry, run.approvalQueue.opened(entry.data as unknown as ApprovalRequest)); // by the kernel
+    }
     const stored = run.log.record(entry);
     switch (entry.event) {
       case "provider:response":
@@ -167,7 +167,7 @@ export class SessionHost implements Host, ModuleReporter {
       return await approvalQueue.closeQuestion(request, "unanswered");
     }
     try {
-      await this.#run.decide(request.approval_id, {
+      await approvalQueue.decide(request.approval_id, {
         decision: answer.decision,
         reason: answer.reason ?? null,
         decided_by: caller.name,
@@ -246,4 +246,5 @@ const RUN_WARNINGS: ReadonlySet<string> = new Set([
   "unknown_key",
   "mount_return_unknown",
   "price_unknown",
+  "command_refused",
 ]);

@@ -1,12 +1,12 @@
 /**
- * Runs that another process executes: their state is computed from the stored log, and commands reach their
- * process as records of the store. Each process carries out the commands of its own runs.
+ * Runs that another process executes: their state is computed from the stored log, and a command for them is
+ * stored. The process that executes the run, or continues it, carries out its commands in their order.
  */
 import type { ApprovalDecision, Entry } from "../../kernel/host.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import { RecentMap } from "../../sdk/recent_map.ts";
-import type { ErrorCode, JsonObject, RaisableLimit, RunLimits } from "../../sdk/types.ts";
-import { MAX_PAGE_BYTES } from "../../store/store.ts";
+import type { JsonObject, RaisableLimit, RunLimits } from "../../sdk/types.ts";
+import { allRecords, type Change, ConflictError, MAX_PAGE_BYTES } from "../../store/store.ts";
 import type { RunsDeps } from "../ports.ts";
 import { projectionOf, type RunProjection } from "../run/run_projection.ts";
 import type { Run } from "../types.ts";
@@ -20,54 +20,51 @@ export type RunCommand =
     readonly limits: Partial<Pick<RunLimits, RaisableLimit>>;
     readonly raised_by: string;
   }
-  | ApprovalDecision & { kind: "decide"; approval_id: string; args_hash: string | null };
+  | Decision;
 
-/** Carries out a command in the process that executes the run. */
-export type CommandHandler = (run_id: string, command: RunCommand) => Promise<void>;
+/** An answer to a question of a run. */
+export type Decision = ApprovalDecision & { kind: "decide"; approval_id: string; args_hash: string | null };
 
-/** A stored command; `result` is there once it was carried out. */
-interface StoredCommand {
-  run_id: string;
-  command: RunCommand;
-  result?: { code: ErrorCode; message: string } | "done";
+/** A command as it is stored. The approval itself has the decision of `decided`. */
+export type StoredCommand = Exclude<RunCommand, Decision> | { kind: "decided"; approval_id: string };
+
+/** Carries out commands in the process that executes the run. */
+export interface CommandHandler {
+  /** Returns whether this process executes the run. */
+  isActive(run_id: string): boolean;
+  /**
+   * Carries out a stored command, and stores `deletion` in the commit with which it takes effect, or after
+   * it. Resolves to false when it must be carried out later, here or by the next process.
+   */
+  carryOut(run_id: string, command: StoredCommand, deletion: Change): Promise<boolean>;
+  /** Carries out a command whose sender waits for its result. @throws the error of the command. */
+  answer(run_id: string, command: RunCommand): Promise<void>;
 }
 
 const KIND = "run_command";
 const NAMESPACE = "internal";
-/**
- * Milliseconds after which a command fails that no process has carried out: longer than another process needs
- * to continue the runs of a crashed one.
- */
-const TIMEOUT_MS = 15_000;
-/** Milliseconds that the command of a dead sender is stored: seven days, because clocks may differ. */
-const KEEP_MS = 7 * 24 * 3_600_000;
 /** Milliseconds between two looks at the store when no change is reported. */
 const LOOK_EVERY_MS = 1_000;
 /** Maximum entries of one read of a log. */
 const MAX_ENTRIES = 10_000;
 /** Events that only histories consist of. */
 const HISTORY: ReadonlySet<string> = new Set(["context:message", "context:reset"]);
-/** Maximum commands of one look at the store. */
-const MAX_COMMANDS = 1_000;
+/** Maximum commands of a run that are not carried out yet. */
+const MAX_COMMANDS = 100;
 
-/** Sends commands to the processes that share the store, and carries out theirs. */
+/** Stores commands for the runs of other processes, and carries out theirs. */
 export class RemoteRuns {
   readonly #deps: RunsDeps;
-  readonly #isActive: (run_id: string) => boolean;
-  readonly #handle: CommandHandler;
+  readonly #handler: CommandHandler;
   readonly #stopped = new AbortController();
-  readonly #handling = new Set<string>();
+  /** Run id, or key of a command of an older server → the work on it. */
+  readonly #working = new Map<string, Promise<void>>();
   /** Projections of runs that clients ask for, and the entries that they contain. */
   readonly #read = new RecentMap<{ projection: RunProjection; seq: number }>({ max_entries: 100 });
 
-  /**
-   * @param isActive Returns whether this process executes a run.
-   * @param handle Carries out a command for a run of this process.
-   */
-  constructor(deps: RunsDeps, isActive: (run_id: string) => boolean, handle: CommandHandler) {
+  constructor(deps: RunsDeps, handler: CommandHandler) {
     this.#deps = deps;
-    this.#isActive = isActive;
-    this.#handle = handle;
+    this.#handler = handler;
   }
 
   /** Whether other processes can share the store. */
@@ -118,45 +115,56 @@ export class RemoteRuns {
   }
 
   /**
-   * Sends a command and resolves when the run's process has carried it out.
+   * Stores a command. Resolves when it is stored: the process that executes the run carries it out, or the
+   * one that continues it.
    *
-   * @throws {PreampError} the error of the command, `run_ended` when the run ended first, or `overloaded`
-   * when no process executes the run.
+   * @param also Returns what is stored in the same commit; called again when that failed to compare.
+   * @throws {PreampError} `overloaded` when too many commands of the run wait.
    */
-  async send(run_id: string, command: RunCommand): Promise<void> {
-    const { store, clock, newId } = this.#deps;
-    const key = newId("cmd");
-    const value: StoredCommand = { run_id, command };
-    const expires_ms = clock.now() + KEEP_MS;
-    await store.commit([{ put: recordOf(key, value, "open", expires_ms) }]);
-    const timeout = new AbortController();
-    void clock.after(TIMEOUT_MS, this.#stopped.signal).catch(() => {}).then(() => timeout.abort());
-    try {
-      const result = await this.#resultOf(key, run_id, timeout.signal);
-      if (result === undefined) {
+  async store(
+    run_id: string,
+    command: StoredCommand,
+    also: () => Promise<Change[]> = () => Promise.resolve([]),
+  ): Promise<void> {
+    const { store } = this.#deps;
+    for (let tries = 1;; tries++) {
+      const changes = await also();
+      const waiting = await this.#commandsOf(run_id);
+      if (command.kind === "cancel" && waiting.some((other) => isSame(other.command, command))) return;
+      if (waiting.length >= MAX_COMMANDS && (command.kind === "steer" || command.kind === "limits")) {
         throw new PreampError(
           "overloaded",
-          `Cannot reach run "${run_id}": no server executes it at the moment; try again in a few seconds`,
+          `Cannot ${command.kind} run "${run_id}": ${MAX_COMMANDS} commands wait for it; try again later`,
         );
       }
-      if (result !== "done") throw new PreampError(result.code, result.message);
-    } finally {
-      await store.commit([{ delete: { kind: KIND, key } }]);
+      const number = (waiting.at(-1)?.number ?? 0) + tries;
+      const put = {
+        kind: KIND,
+        key: `${run_id}/${number}`,
+        namespace: NAMESPACE,
+        value: { run_id, command },
+        index: { run_id, state: "open" },
+      };
+      try {
+        return await store.commit([...changes, { put, expect: 0 }]);
+      } catch (error) {
+        if (!(error instanceof ConflictError)) throw error; // else another command was faster
+      }
     }
   }
 
-  async #resultOf(key: string, run_id: string, timeout: AbortSignal): Promise<StoredCommand["result"]> {
-    while (!timeout.aborted) {
-      const run = await this.#deps.store.get("run", run_id); // before the command: its result is stored before the end
-      const record = await this.#deps.store.get(KIND, key);
-      const { result } = (record?.value ?? {}) as Partial<StoredCommand>; // only this class writes them
-      if (result !== undefined) return result;
-      if (run?.index?.open !== "true") {
-        return { code: "run_ended", message: `Cannot change run "${run_id}": it has ended` };
-      }
-      await this.changed(timeout, (name) => name === KIND || name === run_id);
-    }
-    return undefined;
+  /** Resolves to the stored commands of a run, in their order. */
+  async #commandsOf(run_id: string): Promise<{ key: string; number: number; command: StoredCommand }[]> {
+    const { records } = await this.#deps.store.list(KIND, {
+      namespace: NAMESPACE,
+      where: { run_id },
+      limit: 10 * MAX_COMMANDS,
+    });
+    return records.map(({ key, value }) => ({
+      key,
+      number: Number(key.slice(run_id.length + 1)),
+      command: value.command as unknown as StoredCommand, // only this class writes them
+    })).sort((a, b) => a.number - b.number);
   }
 
   /**
@@ -169,7 +177,7 @@ export class RemoteRuns {
     const repeat = async () => {
       while (!signal.aborted) {
         try {
-          await this.#handleOpenCommands();
+          await this.#carryOutAll();
           await this.changed(signal, (name) => name === KIND || concerns(name));
           onChange();
         } catch (error) {
@@ -191,46 +199,77 @@ export class RemoteRuns {
     this.#stopped.abort();
   }
 
-  async #handleOpenCommands(): Promise<void> {
-    const { records } = await this.#deps.store.list(KIND, {
-      namespace: NAMESPACE,
-      where: { state: "open" },
-      limit: MAX_COMMANDS,
-    });
-    for (const { key, value, expires_ms = 0 } of records.reverse()) { // oldest first
-      const { run_id, command } = value as unknown as StoredCommand; // only this class writes them
-      if (!this.#isActive(run_id) || this.#handling.has(key)) continue;
-      this.#handling.add(key);
-      // not awaited: a decision resolves when the run has recorded it
-      void this.#carryOut(key, { run_id, command }, expires_ms).finally(() => this.#handling.delete(key));
+  async #carryOutAll(): Promise<void> {
+    const { store } = this.#deps;
+    const runIds = new Set<string>();
+    const options = { namespace: NAMESPACE, where: { state: "open" } };
+    for await (const { key, index } of allRecords(store, KIND, options)) {
+      if (index?.run_id !== undefined) runIds.add(index.run_id);
+      else if (!this.#working.has(key)) void this.#workOn(key, () => this.#answer(key));
+    }
+    for (const run_id of runIds) {
+      if (!this.#handler.isActive(run_id)) await this.#deleteIfEnded(run_id);
+      else if (!this.#working.has(run_id)) void this.carryOut(run_id); // other runs do not wait for it
     }
   }
 
-  async #carryOut(key: string, { run_id, command }: StoredCommand, expires_ms: number): Promise<void> {
-    const { store, log } = this.#deps;
-    let result: StoredCommand["result"] = "done";
-    try {
-      await this.#handle(run_id, command);
-    } catch (error) {
-      result = { code: errorCode(error) as ErrorCode ?? "internal", message: errorMessage(error) };
+  /** Deletes the commands of a run that has ended before they were carried out. */
+  async #deleteIfEnded(run_id: string): Promise<void> {
+    const { store } = this.#deps;
+    const run = await store.get("run", run_id);
+    if (run?.index?.open === "true") return;
+    const commands = await this.#commandsOf(run_id);
+    await store.commit(commands.map(({ key }) => deletionOf(key)));
+  }
+
+  /** Carries out the stored commands of a run of this process. Never rejects. */
+  carryOut(run_id: string): Promise<void> {
+    return this.#workOn(run_id, () => this.#carryOut(run_id));
+  }
+
+  /** Works after what is in progress under this name. Never rejects. */
+  #workOn(name: string, work: () => Promise<void>): Promise<void> {
+    const done = (this.#working.get(name) ?? Promise.resolve()).then(work).catch((error) =>
+      this.#deps.log("error", "run_commands_not_read", { message: errorMessage(error) })
+    ).finally(() => {
+      if (this.#working.get(name) === done) this.#working.delete(name);
+    });
+    this.#working.set(name, done);
+    return done;
+  }
+
+  async #carryOut(run_id: string): Promise<void> {
+    /** Kinds of commands of which one is left: those after it wait, too. */
+    const left = new Set<StoredCommand["kind"]>();
+    for (const { key, command } of await this.#commandsOf(run_id)) {
+      if (left.has(command.kind)) continue;
+      if (!await this.#handler.carryOut(run_id, command, deletionOf(key))) left.add(command.kind);
     }
+  }
+
+  /** Carries out a command of a server of an older version, which waits until its record has the result. */
+  async #answer(key: string): Promise<void> {
+    const { store } = this.#deps;
+    const record = await store.get(KIND, key);
+    const { run_id, command } = (record?.value ?? {}) as { run_id?: string; command?: RunCommand };
+    if (!record || run_id === undefined || !command || !this.#handler.isActive(run_id)) return;
+    let result: string | JsonObject = "done";
     try {
-      await store.commit([{ put: recordOf(key, { run_id, command, result }, "done", expires_ms) }]);
+      await this.#handler.answer(run_id, command);
     } catch (error) {
-      log("error", "run_command_not_answered", { run_id, message: errorMessage(error) });
+      result = { code: errorCode(error) ?? "internal", message: errorMessage(error) };
     }
+    const { version: _, value, ...put } = record;
+    await store.commit([{ put: { ...put, value: { ...value, result }, index: { state: "done" } } }]);
   }
 }
 
-function recordOf(key: string, value: StoredCommand, state: "open" | "done", expires_ms: number) {
-  return {
-    kind: KIND,
-    key,
-    namespace: NAMESPACE,
-    value: value as unknown as JsonObject,
-    index: { state },
-    expires_ms,
-  };
+function deletionOf(key: string): Change {
+  return { delete: { kind: KIND, key } };
+}
+
+function isSame(a: StoredCommand, b: StoredCommand): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 /** Returns the projection of a stored run over entries of its log. */

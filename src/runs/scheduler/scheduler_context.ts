@@ -10,8 +10,10 @@ import { ReleasingMap } from "./releasing_map.ts";
 
 /** Operations on the runs of all processes. */
 export interface RunsAnywhere {
-  /** Cancels a run. Resolves when the cancellation was requested, or the run has ended. */
+  /** Cancels a run. Resolves when the command is stored or carried out, or the run has ended. */
   cancel(run_id: string, reason: string): Promise<void>;
+  /** Carries out the stored commands of a run of this process. */
+  carryOut(run_id: string): Promise<void>;
   /** Resolves when a run of another process has settled. */
   settled(caller: Caller, run: Run, until: "end" | "attention"): Promise<Run>;
 }
@@ -51,17 +53,20 @@ export class SchedulerContext {
 
   /** Executes a run in the background, unless it has ended, and releases its session. */
   execute(run: ActiveRun): void {
+    const { orphan, request, createOptions: { signal } } = run.options;
+    const wasKnown = this.is_shared && (orphan !== undefined || this.runs.has(run.id));
     this.register(run);
-    const { request, createOptions: { signal } } = run.options;
     if (signal && request.on_disconnect === "cancel") {
       const cancel = () => run.cancel("immediate", "client disconnected");
       onAbort(signal, () => void cancel().catch(() => {})); // it ended meanwhile
     }
-    void this.#executeAndRelease(run);
+    void this.#executeAndRelease(run, wasKnown);
   }
 
-  async #executeAndRelease(run: ActiveRun): Promise<void> {
+  /** @param wasKnown Whether commands may be stored for the run: it was stored before it began here. */
+  async #executeAndRelease(run: ActiveRun, wasKnown: boolean): Promise<void> {
     try {
+      if (wasKnown) await this.anywhere.carryOut(run.id);
       if (!run.ended) await run.run(run.options.request.prompt);
       if (run.late_commit) await run.late_commit; // keeps its session meanwhile
     } catch (error) {

@@ -22,6 +22,8 @@ export interface StoredInput extends Omit<RunInput, "agents"> {
   own_plan: boolean;
   /** Headers of the request that the plan names, until the run ends. */
   headers?: StoredHeaders;
+  /** Whether the loop takes steering texts. Absent: the run waits, or an older version has stored it. */
+  steerable?: boolean;
   agents?: readonly PlacedInput[];
 }
 
@@ -94,6 +96,18 @@ export async function loadOlderInput(store: Store, run_id: string): Promise<Stor
   return record && await whole(store, record);
 }
 
+/** Resolves to what decides about commands for a run; null when its input is no longer stored. */
+export async function commandFacts(
+  store: Store,
+  run_id: string,
+): Promise<Pick<StoredInput, "caller" | "steerable"> | null> {
+  for (const kind of KINDS) {
+    const record = await store.get(kind, keyOf(run_id));
+    if (record) return record.value as unknown as StoredInput; // written by `inputChange`
+  }
+  return null;
+}
+
 /** Resolves to the input of a run that has not ended, otherwise to null. */
 export async function loadOpenInput(store: Store, run_id: string): Promise<StoredInput | null> {
   for (const kind of KINDS) {
@@ -147,8 +161,9 @@ function keyOf(run_id: string): string {
 
 /** Returns the part of a stored input that belongs to a recording. */
 export function recordedInput(stored: StoredInput): RunInput {
-  const { run_id, session_id, position, caller, request, created_at, own_plan, headers, ...input } = stored;
-  void [run_id, session_id, position, caller, request, created_at, own_plan, headers];
+  const { run_id, session_id, position, caller, request, created_at, own_plan, headers, ...rest } = stored;
+  const { steerable, ...input } = rest;
+  void [run_id, session_id, position, caller, request, created_at, own_plan, headers, steerable];
   if (!input.agents) return input;
   const agents = input.agents.map(({ position: _, ...agent }) => agent);
   return { ...input, agents };

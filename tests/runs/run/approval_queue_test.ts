@@ -1,8 +1,9 @@
 /** Questions of a run to people, and their answers. */
 import { closedApprovalError } from "../../../src/runs/run/approval_queue.ts";
 import type { Approval } from "../../../src/runs/types.ts";
+import type { Entry } from "../../../src/kernel/host.ts";
 import { type Change, ConflictError } from "../../../src/store/store.ts";
-import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
 import { calls, hook, tool, until } from "../../support/sessions.ts";
 import { CALLER, service, SlowStore, type TestPlan } from "../../support/runs.ts";
 import { asking, codeOf, plain, waiting } from "../../support/asking_runs.ts";
@@ -168,13 +169,16 @@ Deno.test("`ask` of create() answers; null denies at once; an error leaves it to
   assertEquals(await ask(() => Promise.reject(new Error("no terminal"))), 0);
 });
 
-Deno.test("a question that cannot be stored is denied, and the run ends", async () => {
-  const { post, logs } = service({
+Deno.test("a question that cannot be stored ends the run, and its call does not run", async () => {
+  let isRefused = false;
+  const { post, names } = service({
     plans: { asking: asking() },
     store: (memory) => {
       const commit = memory.commit.bind(memory);
       memory.commit = (changes, fence) => {
-        if (changes.some((change) => "put" in change && change.put.kind === "approval")) {
+        const asks = changes.some((change) => "put" in change && change.put.kind === "approval");
+        if (asks && !isRefused) {
+          isRefused = true;
           throw new Error("disk full");
         }
         return commit(changes, fence);
@@ -183,8 +187,35 @@ Deno.test("a question that cannot be stored is denied, and the run ends", async 
     },
   });
   const run = await (await post("asking")).settled("end");
-  assertEquals([run.status, run.tool_call_count], ["completed", 0]);
-  assert(logs.some((log) => log.event === "approval_failed"));
+  assertEquals([isRefused, run.status, run.tool_call_count], [true, "failed", 0]);
+  assertEquals((await names(run.id)).filter((name) => name === "approval:granted"), []);
+});
+
+Deno.test("a question and its entry are stored in one commit, so that any reader can answer it", async () => {
+  const stored: string[][] = [];
+  const made = await waiting(asking(), {
+    store: (memory) => {
+      const commit = memory.commit.bind(memory);
+      memory.commit = (changes, fence) => {
+        stored.push(
+          changes.flatMap((change) =>
+            "append" in change
+              ? change.entries.map((entry) => (entry as Entry).event)
+              : "put" in change && change.put.kind === "approval"
+              ? [`${change.put.value.status}`]
+              : []
+          ),
+        );
+        return commit(changes, fence);
+      };
+      return memory;
+    },
+  });
+  await made.decide("allow");
+  await made.handle.settled("end");
+  assertEquals(stored.filter((of) => of.includes("pending")).map((of) => of.includes("approval:required")), [
+    true,
+  ]);
 });
 
 Deno.test("a question whose answer is refused and cannot be read is denied, and the run ends", async () => {
