@@ -3,10 +3,9 @@
  * is `scheduler/scheduler.ts`.
  */
 import type { Entry } from "../kernel/host.ts";
-import { cancelledOutcome } from "../kernel/outcome.ts";
-import { errorCode, hasCode, PreampError } from "../sdk/errors.ts";
+import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
-import type { ErrorCode, RaisableLimit, RunLimits } from "../sdk/types.ts";
+import type { RaisableLimit, RunLimits } from "../sdk/types.ts";
 import {
   approvalKey,
   closedApprovalError,
@@ -27,9 +26,10 @@ import { type ActiveRun, notSteerable } from "./run/run.ts";
 import { isAway, repeat } from "./run/run_store.ts";
 import { SessionService } from "./session_service.ts";
 import { listOptions, SessionStore } from "./storage/session_store.ts";
-import { type Decision, RemoteRuns, type RunCommand, type StoredCommand } from "./scheduler/remote_runs.ts";
+import type { RemoteRuns } from "./scheduler/remote_runs.ts";
+import { RunCommands } from "./scheduler/run_commands.ts";
 import { RunScheduler } from "./scheduler/scheduler.ts";
-import { type Change, ConflictError, MAX_PAGE_BYTES, type Store } from "../store/store.ts";
+import { MAX_PAGE_BYTES, type Store } from "../store/store.ts";
 import { AWAITING, mayOperate } from "./types.ts";
 import type {
   Approval,
@@ -58,6 +58,7 @@ export class RunService implements Runs {
   readonly sessions: SessionService;
   readonly #sessions: SessionStore;
   readonly #scheduler: RunScheduler;
+  readonly #commands: RunCommands;
   readonly #remote: RemoteRuns;
 
   constructor(deps: RunsDeps) {
@@ -67,16 +68,13 @@ export class RunService implements Runs {
       deps,
       this.#sessions,
       {
-        cancel: (run_id, reason) => this.#cancel(run_id, { kind: "cancel", mode: "graceful", reason }),
+        cancel: (run_id, reason) => this.#commands.cancel(run_id, "graceful", reason),
         carryOut: (run_id) => this.#remote.carryOut(run_id),
         settled: (caller, run, until) => this.#settled(caller, run, until),
       },
     );
-    this.#remote = new RemoteRuns(deps, {
-      isActive: (run_id) => this.#scheduler.context.runs.has(run_id),
-      carryOut: (...command) => this.#carryOutStored(...command),
-      answer: (run_id, command) => this.#carryOut(run_id, command),
-    });
+    this.#commands = new RunCommands(deps, this.#scheduler.context.runs);
+    this.#remote = this.#commands.remote;
     this.sessions = new SessionService(
       deps,
       this.#sessions,
@@ -194,7 +192,7 @@ export class RunService implements Runs {
   ): Promise<Run> {
     const { ended_at } = await this.#logged(caller, run_id);
     if (ended_at !== null) throw new PreampError("run_ended", "Cannot raise limits: the run has ended");
-    await this.#command(run_id, { kind: "limits", limits, raised_by: caller.name }, async () => {
+    await this.#commands.send(run_id, { kind: "limits", limits, raised_by: caller.name }, async () => {
       const { store, limitsOf } = this.#deps;
       const projection = await this.#remote.projectionOf(await this.#stored(caller, run_id));
       const owner = (await commandFacts(store, run_id))?.caller ?? caller;
@@ -241,14 +239,14 @@ export class RunService implements Runs {
   async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {
     const run = await this.#logged(caller, run_id);
     if (run.ended_at !== null) return run;
-    await this.#cancel(run_id, { kind: "cancel", mode });
+    await this.#commands.cancel(run_id, mode);
     return await this.get(caller, run_id);
   }
 
   async steer(caller: Caller, run_id: string, text: string): Promise<Run> {
     const run = await this.#logged(caller, run_id);
     if (run.ended_at !== null) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
-    await this.#command(run_id, { kind: "steer", text }, async () => {
+    await this.#commands.send(run_id, { kind: "steer", text }, async () => {
       if (text.trim() === "") {
         throw new PreampError("request_invalid", 'Cannot steer: text must not be blank: received ""');
       }
@@ -256,94 +254,6 @@ export class RunService implements Runs {
       if (run.status === "queued" || facts?.steerable === false) throw notSteerable(run.status);
     });
     return await this.get(caller, run_id);
-  }
-
-  /** Cancels a run of any process. */
-  async #cancel(run_id: string, command: Exclude<RunCommand, Decision>): Promise<void> {
-    await this.#command(run_id, command).catch((error) => {
-      if (!hasCode(error, "run_ended")) throw error; // it ended first, which is as good
-    });
-  }
-
-  /**
-   * Carries out a command for a run that has not ended, or stores it for the process that executes the run or
-   * will continue it.
-   *
-   * @param check Throws if the command, which is to be stored, cannot be carried out.
-   * @param also Returns what is stored with it.
-   * @throws {PreampError} the error of the command.
-   */
-  async #command(
-    run_id: string,
-    command: RunCommand,
-    check: () => Promise<void> | void = () => {},
-    also?: () => Promise<Change[]>,
-  ): Promise<void> {
-    const { possible } = this.#remote;
-    if (!possible || this.#scheduler.context.runs.has(run_id)) {
-      try {
-        const isOrdered = command.kind === "steer" || command.kind === "limits";
-        if (possible && isOrdered) await this.#remote.carryOut(run_id); // those that were stored before
-        return await this.#carryOut(run_id, command);
-      } catch (error) {
-        if (!possible || !(error instanceof ConflictError)) throw error; // else another process has the run
-      }
-    }
-    await check();
-    const { kind } = command;
-    const stored = kind === "decide"
-      ? { kind: "decided", approval_id: command.approval_id } as const
-      : command;
-    await this.#remote.store(run_id, stored, also);
-  }
-
-  /** Carries out a command for a run of this process. */
-  async #carryOut(run_id: string, command: RunCommand): Promise<void> {
-    const active = this.#scheduler.context.runs.get(run_id);
-    if (!active) {
-      throw new PreampError("run_ended", `Cannot ${command.kind} the run: no server executes it`);
-    }
-    switch (command.kind) {
-      case "steer":
-        return await active.steer(command.text);
-      case "limits":
-        for (const id of await active.raiseLimits(command.limits, command.raised_by)) {
-          await active.waiters.untilDecided(id);
-        }
-        return;
-      case "decide": {
-        const { approval_id, decision, reason, decided_by, args_hash } = command;
-        await active.approvalQueue.decide(
-          approval_id,
-          { decision, reason, decided_by },
-          args_hash ?? undefined,
-        );
-        return void await active.waiters.untilDecided(approval_id);
-      }
-      case "cancel":
-        return await cancel(active, command);
-    }
-  }
-
-  /** See {@link CommandHandler.carryOut}. */
-  async #carryOutStored(run_id: string, command: StoredCommand, deletion: Change): Promise<boolean> {
-    const active = this.#scheduler.context.runs.get(run_id);
-    if (!active?.takes_commands) return false;
-    try {
-      if (command.kind === "steer") await active.steer(command.text, deletion);
-      else if (command.kind === "limits") {
-        await active.raiseLimits(command.limits, command.raised_by, deletion);
-      } else {
-        if (command.kind === "cancel") await cancel(active, command);
-        else await active.approvalQueue.take(command.approval_id);
-        await active.log.store(deletion);
-      }
-    } catch (error) {
-      if (COMES_AGAIN.has(errorCode(error))) return false;
-      active.refuse(error);
-      await active.log.store(deletion);
-    }
-    return true;
   }
 
   async approvals(caller: Caller, run_id: string): Promise<Approval[]> {
@@ -381,7 +291,7 @@ export class RunService implements Runs {
       return [await decisionOf({ store, clock, secrets: secrets() }, key, decided, args_hash)];
     };
     try {
-      await this.#command(
+      await this.#commands.send(
         run_id,
         { kind: "decide", approval_id, ...decided, args_hash: args_hash ?? null },
         () => {},
@@ -587,21 +497,4 @@ export class RunService implements Runs {
     await this.#scheduler.shutdown.close();
     this.#remote.stop();
   }
-}
-
-/** Codes of errors after which a stored command is carried out later, here or by the next process. */
-const COMES_AGAIN: ReadonlySet<string | undefined> = new Set<ErrorCode>([
-  "overloaded",
-  "storage_full",
-  "session_conflict",
-  "draining",
-]);
-
-/** Cancels a run of this process; one that waits for its session ends at once. */
-async function cancel(
-  run: ActiveRun,
-  { mode, reason }: Extract<RunCommand, { kind: "cancel" }>,
-): Promise<void> {
-  if (run.current().status === "queued") await run.finish(cancelledOutcome());
-  else await run.cancel(mode, reason);
 }
