@@ -10,9 +10,11 @@ import {
   type LogEntry,
   notAtEnd,
   notAtVersion,
+  type OpenRecords,
   type Page,
   type Store,
   type StoredRecord,
+  tooMany,
   type VersionedRecord,
 } from "./store.ts";
 
@@ -119,7 +121,12 @@ export class MemoryStore implements Store {
     } else if ("put" in change && change.expect !== undefined) {
       const version = this.get(change.put.kind, change.put.key)?.version ?? 0;
       if (version !== change.expect) throw notAtVersion(change, version);
-    }
+    } else if ("count" in change && this.#countOf(change.count) >= change.below) throw tooMany(change);
+  }
+
+  #countOf({ kind, namespace, where }: OpenRecords): number {
+    const options = { namespace, where: { ...where, open: "true" }, limit: Infinity, without_values: true };
+    return this.list(kind, options).records.length;
   }
 
   #apply(change: Change): void {
@@ -131,7 +138,7 @@ export class MemoryStore implements Store {
     else if ("release" in change) {
       const { lease, token } = change.release;
       if (this.#leases.get(lease)?.token === token) this.#leases.delete(lease);
-    } else {
+    } else if ("expireLog" in change) {
       const log = this.#logs.get(change.expireLog);
       if (!log) return;
       if (log.expires_ms !== Infinity) { // again: after the logs that expire before it

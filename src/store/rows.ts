@@ -8,6 +8,7 @@ import {
   type Change,
   type Fence,
   MAX_PAGE_BYTES,
+  type OpenRecords,
   type Page,
   type StoredRecord,
   type VersionedRecord,
@@ -40,7 +41,11 @@ export type EncodedChange =
   | { readonly delete: { readonly kind: string; readonly key: string } }
   | { readonly deleteLog: string }
   | { readonly expireLog: string; readonly at_ms: number | null }
-  | { readonly release: Fence };
+  | { readonly release: Fence }
+  | CountChange;
+
+/** A change that counts records. */
+export type CountChange = { readonly count: OpenRecords; readonly below: number };
 
 /** Returns a change with its JSON as text. */
 export function encodeChange(change: Change): EncodedChange {

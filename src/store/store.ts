@@ -50,7 +50,19 @@ export type Change =
    */
   | { expireLog: string; at_ms: number | null }
   /** Releases a lease that is held with this token; any other stays. */
-  | { release: Fence };
+  | { release: Fence }
+  /** Requires that there are fewer than `below` of these records before the commit. @throws {TooManyError} */
+  | { count: OpenRecords; below: number };
+
+/**
+ * The open records, with `open: "true"` in their index, of a kind and a namespace, whose index has all fields
+ * of `where` too.
+ */
+export interface OpenRecords {
+  kind: string;
+  namespace: string;
+  where: Record<string, string>;
+}
 
 /** What a heartbeat of an owner of leases has found. */
 export interface Heartbeat {
@@ -89,7 +101,22 @@ export type Awaitable<T> = T | Promise<T>;
 /** Thrown when a comparison of a commit fails; no change was applied. */
 export class ConflictError extends Error {
   override readonly name = "ConflictError";
-  readonly code = "session_conflict";
+  readonly code: string = "session_conflict";
+}
+
+/** Code of {@link TooManyError}. */
+export const TOO_MANY = "too_many_records";
+
+/** Thrown when a commit counts too many records; no change was applied. */
+export class TooManyError extends ConflictError {
+  override readonly code = TOO_MANY;
+}
+
+/** Returns the error of a commit that counts too many records. */
+export function tooMany(
+  { count: { kind }, below }: { count: { kind: string }; below: number },
+): TooManyError {
+  return new TooManyError(`Cannot commit: there are ${below} records of kind ${kind} or more`);
 }
 
 /** Returns the error of an append to a log that ends at another entry. */
@@ -128,6 +155,7 @@ export interface Store {
   /**
    * Applies all changes or none.
    * @throws {ConflictError} when a version, the end of a log or a fence is not the expected one.
+   * @throws {TooManyError} when it counts too many records.
    */
   commit(changes: readonly Change[], fence?: Fence): Awaitable<void>;
   /**

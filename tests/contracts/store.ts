@@ -9,6 +9,7 @@ import {
   type ListOptions,
   type Store,
   type StoredRecord,
+  TooManyError,
 } from "../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 
@@ -504,6 +505,72 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
       assertEquals(await (two ?? store).free(["a"]), ["a"]);
       assertEquals([await seqs(store, "two"), (await store.get("run", "r"))?.version], [[1, 1], 1]);
       await two?.close();
+    },
+  );
+
+  test("a commit that counts too many records writes nothing", async (store, { advance }) => {
+    const count = { kind: "run", namespace: "a", where: { caller: "k" } };
+    const put = (key: string, fields: Partial<StoredRecord> = {}): Change => ({
+      put: record(key, { index: { open: "true", caller: "k", other: "x" }, ...fields }),
+    });
+    const add = (key: string, below: number, ...more: Change[]) =>
+      store.commit([{ count, below }, { append: key, after: 0, entries: entries(1, 1) }, put(key), ...more]);
+    const refused = async (run: () => unknown) => {
+      const error = await assertRejects(async () => void await run(), Error);
+      assert(error instanceof TooManyError && error instanceof ConflictError, String(error));
+      assertEquals([error.name, error.code], ["ConflictError", "too_many_records"]);
+    };
+    await add("1", 2);
+    await store.commit([
+      put("other namespace", { namespace: "b" }),
+      put("other kind", { kind: "note" }),
+      put("other caller", { index: { open: "true", caller: "l" } }),
+      put("ended", { index: { open: "false", caller: "k" } }),
+      put("without an index", { index: {} }),
+      put("expired", { expires_ms: NOW + 10 }),
+    ]);
+    await advance(10);
+    await add("2", 2);
+    await refused(() => add("3", 2));
+    await refused(() => store.commit([{ count, below: 2 }, put("3"), { put: record("1"), expect: 1 }]));
+    const key = (expect: number): Change => ({ put: record("key", { kind: "key" }), expect });
+    await conflict(() => add("3", 3, key(1)));
+    await refused(() => add("3", 2, key(0)));
+    assertEquals([await store.get("run", "3"), await store.get("key", "key")], [null, null]);
+    await store.commit([{ count: { ...count, where: {} }, below: 4 }]);
+    await refused(() => store.commit([{ count: { ...count, where: {} }, below: 3 }]));
+    assertEquals([await store.get("run", "3"), await seqs(store, "3")], [null, null]);
+    await conflict(() =>
+      store.commit([{ count, below: 3 }, { append: "1", after: 0, entries: entries(1, 1) }, put("3")])
+    );
+    await store.commit([{ delete: { kind: "run", key: "1" } }, { count, below: 3 }]);
+    await refused(() => store.commit([{ count, below: 1 }, { delete: { kind: "run", key: "2" } }])); // of before
+    await add("3", 2, key(0));
+  });
+
+  test(
+    "concurrent commits that count never make too many records, in one process or in two",
+    async (store, subject) => {
+      const other = await subject.another?.();
+      const count = { kind: "run", namespace: "a", where: { caller: "k" } };
+      const add = async (from: Store, key: string) =>
+        await from.commit([
+          { count, below: 5 },
+          { append: key, after: 0, entries: entries(1, 1) },
+          { put: record(key, { index: { open: "true", caller: "k" } }) },
+        ]);
+      for (const round of [1, 2]) {
+        const all = await Promise.allSettled(
+          Array.from({ length: 40 }, (_, n) => add(n % 2 ? store : other ?? store, `${round}-${n}`)),
+        );
+        assertEquals(all.filter(({ status }) => status === "fulfilled").length, 5);
+        const { records } = await store.list("run", { namespace: "a", where: { open: "true" }, limit: 100 });
+        assertEquals(records.length, 5);
+        await store.commit(
+          records.map((record) => ({ put: { ...record, index: { open: "false", caller: "k" } } })),
+        );
+      }
+      await other?.close();
     },
   );
 

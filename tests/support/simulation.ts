@@ -112,7 +112,7 @@ class Server {
 /** Simulates a world; resolves once all its runs have ended and all has been checked. */
 export async function simulate(world: World): Promise<Report> {
   const { random } = Math;
-  Math.random = randomOf(world.seed); // servers choose their slots by it
+  Math.random = randomOf(world.seed);
   try {
     return await new Simulation(world).run();
   } catch (error) {

@@ -1,4 +1,4 @@
-/** A lease of this process in the store: of a session, of a waiting run, or of a slot of a caller. */
+/** A lease of this process in the store: of a session, or of a waiting run. */
 import { type Fence, leaseLost } from "../../store/store.ts";
 
 /** The process that has leases. */

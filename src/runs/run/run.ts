@@ -202,10 +202,13 @@ export class ActiveRun implements RunHandle {
     this.#session = this.#createSession(saved);
   }
 
-  /** Records that the run waits for its session at this place of its queue. From then on the run exists. */
-  async queue(place: string): Promise<void> {
+  /**
+   * Records that the run waits for its session at this place of its queue. From then on the run exists.
+   * `replaces`: whether a run of the same caller has the session, and is cancelled for this one.
+   */
+  async queue(place: string, replaces: boolean): Promise<void> {
     this.#start("queued");
-    await this.accept(place);
+    await this.accept(place, replaces);
   }
 
   /** Leaves a waiting or suspended run to other processes: records nothing more. */
@@ -273,7 +276,7 @@ export class ActiveRun implements RunHandle {
   }
 
   /** Stores the run. @param place Place in the queue of its session. Default: it has the session. */
-  async accept(place?: string): Promise<void> {
+  async accept(place?: string, replaces = false): Promise<void> {
     if (this.is_accepted) return;
     if (this.options.resume && !this.#session.resumable) {
       throw new PreampError(
@@ -286,7 +289,7 @@ export class ActiveRun implements RunHandle {
     const records = place === undefined ? this.records.begun() : this.records.queued(place);
     this.is_accepted = true;
     try {
-      await this.log.accept(records.concat(with_run));
+      await this.log.accept(records.concat(with_run, this.records.counted(replaces)));
     } catch (error) {
       this.is_accepted = false;
       throw error;

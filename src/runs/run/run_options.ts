@@ -19,8 +19,6 @@ export interface ResumeOptions {
 export interface AdmissionSlot {
   readonly caller: Caller;
   readonly session_id: string;
-  /** The slot of the caller in the store; null while it has none, and in a store of one process. */
-  taken: string | null;
 }
 
 /** Options of a run that depend on the request. */

@@ -19,7 +19,7 @@ import {
   savedSession,
   sessionChanges,
 } from "../storage/session_store.ts";
-import type { Run } from "../types.ts";
+import type { Caller, Run } from "../types.ts";
 import type { Lease } from "./lease.ts";
 import type { RunFacts } from "./run_options.ts";
 
@@ -63,6 +63,17 @@ export class RunRecords {
     ];
   }
 
+  /**
+   * Returns the changes that refuse a new run whose caller has as many open runs as it may have, in all
+   * processes. `replaces`: whether one of them is cancelled for this one.
+   */
+  counted(replaces: boolean): Change[] {
+    const { caller: { namespace, name: caller }, deps: { store } } = this.#run.options;
+    if (store.changed === undefined) return []; // no other process
+    const below = this.#run.limits.max_runs_per_key + (replaces ? 1 : 0);
+    return [{ count: { kind: "run", namespace, where: { caller } }, below }];
+  }
+
   /** Returns the changes of a run that waits. It must not change the session, which another run uses. */
   queued(place: string): Change[] {
     return [this.#object(place), inputChange(this.#inputWith(null))];
@@ -73,7 +84,7 @@ export class RunRecords {
    * waiting run in the queue of its session.
    */
   #object(place?: string): Change {
-    return runChange(this.#run.current(), this.#run.options.caller.namespace, { place });
+    return runChange(this.#run.current(), this.#run.options.caller, { place });
   }
 
   /**
@@ -180,7 +191,7 @@ export class RunRecords {
  */
 export function endOf(run: Run, input: StoredInput, at_ms: number, lease: Lease | null): Change[] {
   return [
-    runChange(run, input.caller.namespace, { expires_ms: at_ms }),
+    runChange(run, input.caller, { expires_ms: at_ms }),
     inputChange(input, at_ms),
     { expireLog: run.id, at_ms },
     ...(lease ? [{ release: lease.fence }] : []),
@@ -191,14 +202,15 @@ function isListed({ event }: Entry): boolean {
   return LISTED.has(event);
 }
 
-/** Returns the change that stores a run object. */
+/** Returns the change that stores a run object. Its index names the caller while the run counts. */
 function runChange(
   run: Run,
-  namespace: string,
+  { namespace, name: caller }: Caller,
   { place, expires_ms }: { place?: string | undefined; expires_ms?: number },
 ): Change {
   const { id: key, session_id, status, ended_at, created_at } = run;
-  const index = { session_id, status, open: String(ended_at === null) };
+  const open = ended_at === null ? { open: "true", caller } : { open: "false" };
+  const index = { session_id, status, ...open };
   return {
     put: {
       kind: "run",

@@ -3,9 +3,9 @@
  * key, and a FIFO queue per busy session. `run/run.ts` executes a run.
  */
 import { printableId } from "../../sdk/ids.ts";
-import { PreampError } from "../../sdk/errors.ts";
-import { Admission, CallerSlots } from "./admission.ts";
-import type { RunnablePlan, RunsDeps } from "../ports.ts";
+import { errorCode, PreampError } from "../../sdk/errors.ts";
+import { Admission, tooManyRuns } from "./admission.ts";
+import type { RunsDeps } from "../ports.ts";
 import { RunStarter } from "./run_starter.ts";
 import { busyElsewhere, busyError } from "./leases.ts";
 import { type RunsAnywhere, SchedulerContext } from "./scheduler_context.ts";
@@ -14,9 +14,9 @@ import { Shutdown } from "./shutdown.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Recovery } from "./orphaned_runs.ts";
 import { ActiveRun } from "../run/run.ts";
-import type { AdmissionSlot, NewRun, RunOwner } from "../run/run_options.ts";
+import type { NewRun, RunOwner } from "../run/run_options.ts";
 import { callerOfPlan, type SessionStore, withSessionPlan } from "../storage/session_store.ts";
-import type { Awaitable, Change } from "../../store/store.ts";
+import { type Awaitable, type Change, TOO_MANY } from "../../store/store.ts";
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest, SavedSession } from "../types.ts";
 
 /** Starts the runs of this process and tracks them until they end. */
@@ -40,10 +40,9 @@ export class RunScheduler implements RunOwner {
       this.#queue,
       (run_id, lease) => this.recovery.endOrphan(run_id, lease, true),
     );
-    const slots = context.is_shared ? new CallerSlots(context.held) : null;
-    this.#admission = new Admission((caller) => deps.limitsOf(caller), slots, deps.clock);
+    this.#admission = new Admission((caller) => deps.limitsOf(caller));
     this.recovery = new Recovery(context, this.#queue, (options) => this.#newAdmittedRun(options));
-    this.shutdown = new Shutdown(context, this.#queue, this.recovery, this.#admission);
+    this.shutdown = new Shutdown(context, this.#queue, this.recovery);
   }
 
   /** Starts a run. When the idempotency key already has a run, returns that run by `find`. */
@@ -101,8 +100,13 @@ export class RunScheduler implements RunOwner {
     const slot = this.#admission.reserve(caller, session_id, request.if_busy);
     try {
       const saved = await load();
-      const ready = await this.#prepare(slot, request, saved, createOptions);
       const { deps } = this.context;
+      const ready = await deps.ready(
+        withSessionPlan(request, saved),
+        callerOfPlan(caller, request, saved),
+        createOptions.base_url ?? saved?.plan_base_url ?? undefined,
+        createOptions.headers,
+      );
       const run_id = deps.newId("run");
       const headers = await this.context.headers.store(run_id, ready.compiled, createOptions.headers);
       const run = new ActiveRun({
@@ -119,42 +123,18 @@ export class RunScheduler implements RunOwner {
       await begin(run);
       return run;
     } catch (error) {
-      await this.#admission.release(slot);
-      throw error;
+      this.#admission.release(slot);
+      if (errorCode(error) !== TOO_MANY) throw error;
+      throw tooManyRuns("max_runs_per_key", this.context.deps.limitsOf(caller));
     }
   }
 
-  /**
-   * Prepares the plan of a run. Meanwhile counts the run against the limit of its caller in all processes.
-   * @throws {PreampError} `too_many_runs`, and codes of refused plans.
-   */
-  #prepare(
-    slot: AdmissionSlot,
-    request: RunRequest,
-    saved: SavedSession | null,
-    options: CreateOptions,
-  ): Promise<RunnablePlan> {
-    const ready = this.context.deps.ready(
-      withSessionPlan(request, saved),
-      callerOfPlan(slot.caller, request, saved),
-      options.base_url ?? saved?.plan_base_url ?? undefined,
-      options.headers,
-    );
-    if (!this.context.is_shared) return ready;
-    const replaces = async () => {
-      if (saved === null || request.if_busy === "queue") return false;
-      return this.context.leases.has(slot.session_id) ||
-        (await this.#queue.openRuns(slot)).active !== undefined;
-    };
-    return Promise.all([ready, this.#admission.count(slot, replaces)]).then(([plan]) => plan);
-  }
-
   #newAdmittedRun(options: Omit<NewRun, "slot">): ActiveRun {
-    const slot = this.#admission.reserveAdmitted(options.caller, options.session_id);
+    const slot = this.#admission.add(options.caller, options.session_id);
     try {
       return new ActiveRun({ ...options, slot, deps: this.context.deps, scheduler: this, with_run: [] });
     } catch (error) {
-      void this.#admission.release(slot);
+      this.#admission.release(slot);
       throw error;
     }
   }
@@ -210,7 +190,7 @@ export class RunScheduler implements RunOwner {
 
   ended(run: ActiveRun): void {
     this.context.runs.delete(run.id);
-    void this.#admission.release(run.options.slot); // never rejects
+    this.#admission.release(run.options.slot);
   }
 
   get stopping(): AbortSignal {

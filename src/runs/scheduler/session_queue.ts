@@ -80,11 +80,12 @@ export class SessionQueue {
     try {
       const lease = await this.#scheduler.held.acquire(waitingLease(run.id));
       if (lease) run.hold(lease);
-      const { waiting } = await this.openRuns(run.options);
+      const { active, waiting } = await this.openRuns(run.options);
       const numbers = waiting.map(({ index }) => numberOf(index?.place));
       const number = Math.max(0, this.#last_place.get(session_id) ?? 0, ...numbers) + 1;
       this.#last_place.set(session_id, number);
-      await run.queue(placeOf(number, ahead));
+      const replaces = ahead && active?.index?.caller === run.options.caller.name;
+      await run.queue(placeOf(number, ahead), replaces);
     } catch (error) {
       await this.disclaim(run.id);
       throw error;

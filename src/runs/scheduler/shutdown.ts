@@ -3,7 +3,6 @@
  * processes.
  */
 import type { ActiveRun } from "../run/run.ts";
-import type { Admission } from "./admission.ts";
 import type { Recovery } from "./orphaned_runs.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
 import type { SessionQueue } from "./session_queue.ts";
@@ -15,13 +14,11 @@ export class Shutdown {
   readonly #context: SchedulerContext;
   readonly #queue: SessionQueue;
   readonly #recovery: Recovery;
-  readonly #admission: Admission;
 
-  constructor(context: SchedulerContext, queue: SessionQueue, recovery: Recovery, admission: Admission) {
+  constructor(context: SchedulerContext, queue: SessionQueue, recovery: Recovery) {
     this.#context = context;
     this.#queue = queue;
     this.#recovery = recovery;
-    this.#admission = admission;
   }
 
   /**
@@ -36,7 +33,6 @@ export class Shutdown {
     else if (!await this.#within(grace_ms * 0.6, stopped.then(() => this.#ended()))) {
       stopping.abort();
       await this.#within(grace_ms * 0.4, this.#handOver(leases.runs).then(() => this.#ended()));
-      await this.#within(CLOSE_MS, this.#admission.close());
     }
     stopping.abort(); // also for an end that the store refused before
   }
@@ -103,7 +99,6 @@ export class Shutdown {
       await this.#cancelAll(0);
       this.#context.stopping.abort();
       await this.idle(CLOSE_MS);
-      await this.#within(CLOSE_MS, this.#admission.close());
     }
     this.#context.held.close();
   }

@@ -1,7 +1,7 @@
 /** The changes of a commit as statements of Postgres, in the order in which they lock rows. */
 import { readField } from "../../sdk/errors.ts";
-import type { EncodedChange, RecordRow } from "../rows.ts";
-import { type Fence, leaseLost, notAtEnd, notAtVersion } from "../store.ts";
+import type { CountChange, EncodedChange, RecordRow } from "../rows.ts";
+import { type Fence, leaseLost, notAtEnd, notAtVersion, tooMany } from "../store.ts";
 import type { Queryable, Row, Value } from "./database.ts";
 
 /** The time in milliseconds; `$1` is null or a time that replaces it. */
@@ -9,6 +9,7 @@ export const NOW = "COALESCE($1::float8, extract(epoch FROM clock_timestamp()) *
 
 /** A change that appends to a log. */
 export type Appended = Extract<EncodedChange, { append: string }>;
+type Put = Extract<EncodedChange, { put: unknown }>;
 
 const COLUMNS = "kind, key, namespace, json, index_json, fields, created_ms, expires_ms, version";
 const EXPIRED = `records.expires_ms <= ${NOW}`;
@@ -47,6 +48,7 @@ export function byTarget(a: EncodedChange, b: EncodedChange): number {
 }
 
 function targetOf(change: EncodedChange): string {
+  if ("count" in change) return "";
   if ("release" in change) return `0 ${change.release.lease}`;
   if ("append" in change) return `1 ${change.append}`;
   if ("deleteLog" in change) return `1 ${change.deleteLog}`;
@@ -75,15 +77,39 @@ export async function applyChange(
   } else if ("release" in change) {
     const { lease, token } = change.release;
     await client.query("DELETE FROM preamp.leases WHERE name = $1 AND token = $2", [lease, token]);
-  } else {
+  } else if ("count" in change) await requireBelow(client, change, now);
+  else {
     const values = [change.at_ms, change.expireLog];
     await client.query("UPDATE preamp.logs SET expires_ms = $1 WHERE name = $2", values);
   }
 }
 
+/**
+ * Returns SQL that counts open records and locks their number, see `ADDED` of the tables. `deferred`: whether
+ * the transaction does not wait for the disk.
+ */
+const countOpen = (filter: string, deferred: boolean) =>
+  `preamp.count_open($1::float8, ${filter}::text[], ${deferred})`;
+
+/**
+ * Locks these records until the end of the transaction, so that their number stays, and requires that there
+ * are few enough. @throws {TooManyError}
+ */
+async function requireBelow(client: Queryable, change: CountChange, now: number | null): Promise<void> {
+  const { rows } = await client.query(`SELECT ${countOpen("$2, $3, $4", false)} AS count`, [
+    now,
+    ...filterOf(change),
+  ]);
+  if (Number(rows[0]!.count) >= change.below) throw tooMany(change);
+}
+
+function filterOf({ count: { kind, namespace, where } }: CountChange): Value[] {
+  return [kind, namespace, Object.entries(where).map((field) => JSON.stringify(field))];
+}
+
 async function put(
   client: Queryable,
-  change: Extract<EncodedChange, { put: unknown }>,
+  change: Put,
   now: number | null,
 ): Promise<void> {
   const { put: { kind, key, namespace, json, index_json, created_ms, expires_ms }, expect } = change;
@@ -122,16 +148,20 @@ async function append(client: Queryable, change: Appended): Promise<void> {
 }
 
 /**
- * A commit that one statement can make: appends and their expiry, records that compare nothing, and the
- * release of the lease of its fence.
+ * A commit that one statement can make: appends and their expiry, records that compare nothing, the release
+ * of the lease of its fence, and a count.
  */
 export interface SimpleCommit {
   readonly appends: readonly Appended[];
   readonly puts: readonly RecordRow[];
+  /** With a count: records that compare, put by statements before the one that counts. */
+  readonly compared: readonly Put[];
   /** Log → its expiry in milliseconds since the epoch; infinite: never; absent: as before. */
   readonly expiries: ReadonlyMap<string, number>;
   /** Whether the lease of the fence is released. */
   readonly releases: boolean;
+  /** With a count the commit is visible at once and durable later: see {@link SYNC}. */
+  readonly count: CountChange | null;
 }
 
 /** Returns changes with a fence as a simple commit; null for all others. */
@@ -142,21 +172,28 @@ export function simpleCommit(
   const appends: Appended[] = [];
   const expiries = new Map<string, number>();
   const puts: RecordRow[] = [];
+  const compared: Put[] = [];
   let releases = false;
+  let count: CountChange | null = null;
   for (const change of changes) {
     if ("append" in change) appends.push(change);
     else if ("put" in change && change.expect === undefined) puts.push(change.put);
+    else if ("put" in change) compared.push(change);
     else if ("expireLog" in change) expiries.set(change.expireLog, change.at_ms ?? Infinity);
     else if (
       "release" in change && change.release.lease === fence?.lease && change.release.token === fence.token
     ) releases = true;
+    else if ("count" in change && count === null) count = change;
     else return null;
   }
   const logs = new Set(appends.map(({ append }) => append)); // a statement changes a row once
   const names = new Set(puts.map(({ kind, key }) => `${kind} ${key}`));
   const is_simple = appends.length > 0 && logs.size === appends.length && names.size === puts.length &&
-    expiries.keys().every((log) => logs.has(log));
-  return is_simple ? { appends, puts, expiries, releases } : null;
+    expiries.keys().every((log) => logs.has(log)) &&
+    (count === null
+      ? compared.length === 0
+      : puts.length > 0 && compared.every(({ put }) => put.kind !== count!.count.kind));
+  return is_simple ? { appends, puts, compared: compared.sort(byTarget), expiries, releases, count } : null;
 }
 
 const PUT = (dated: boolean) =>
@@ -174,7 +211,7 @@ const PUT = (dated: boolean) =>
     version = CASE WHEN ${EXPIRED} THEN 1 ELSE records.version + 1 END`;
 
 /** Appends to all logs or to none, and puts the records only then. A log that is new must not exist. */
-const commitTo = (releases: boolean) =>
+const commitTo = (releases: boolean, counts: boolean) =>
   `WITH log AS (
     SELECT * FROM unnest($4::text[], $5::bigint[], $6::bigint[], $7::float8[])
       AS log(name, after, count, expires_ms)
@@ -183,9 +220,10 @@ const commitTo = (releases: boolean) =>
   ), locked AS (
     SELECT l.name FROM preamp.logs AS l JOIN log ON l.name = log.name AND l.last_seq = log.after
     WHERE $2::text IS NULL OR EXISTS (SELECT 1 FROM held) ORDER BY l.name FOR UPDATE OF l
-  ), ready AS (
+  )${counts ? COUNTED : ""}, ready AS (
     SELECT 1 WHERE ($2::text IS NULL OR EXISTS (SELECT 1 FROM held))
       AND (SELECT count(*) FROM locked) = (SELECT count(*) FROM log WHERE after > 0)
+      ${counts ? "AND (SELECT count FROM counted) < $22::int" : ""}
   ), moved AS (
     UPDATE preamp.logs AS l SET last_seq = log.after + log.count,
       expires_ms = NULLIF(COALESCE(log.expires_ms, l.expires_ms), 'Infinity')
@@ -199,6 +237,7 @@ const commitTo = (releases: boolean) =>
     FROM unnest($8::text[], $9::bigint[], $10::text[]) AS entry(log, position, json)
     JOIN log ON log.name = entry.log WHERE EXISTS (SELECT 1 FROM ready)
   )${releases ? RELEASED : ""}`;
+const COUNTED = `, counted AS (SELECT ${countOpen("$19, $20, $21", true)} AS count)`;
 const RELEASED = `, released AS (
     DELETE FROM preamp.leases WHERE name = $2 AND token = $3 AND EXISTS (SELECT 1 FROM ready)
   )`;
@@ -207,6 +246,10 @@ const RECORDS = `, rows AS (
       $17::float8[], $18::float8[]) AS row(kind, key, namespace, json, index_json, fields, created_ms, expires_ms)
   ), dated AS (${PUT(true)}), undated AS (${PUT(false)})`;
 const DONE = " SELECT 1 FROM ready WHERE $1::float8 IS NULL OR TRUE";
+const DONE_COUNTED = " SELECT count, EXISTS (SELECT 1 FROM ready) AS is_done FROM counted";
+
+/** Changes nothing of a log. When this is durable, all that was committed before it is. */
+export const SYNC = "UPDATE preamp.logs SET expires_ms = expires_ms WHERE name = $1";
 
 /** Code of Postgres for a row that exists already: here that of a log that should be new. */
 const EXISTS = "23505";
@@ -217,7 +260,7 @@ const EXISTS = "23505";
  */
 export async function commitSimply(
   query: (text: string, values: Value[]) => Promise<Row[]>,
-  { appends, puts, expiries, releases }: SimpleCommit,
+  { appends, puts, expiries, releases, count }: SimpleCommit,
   fence: Fence | undefined,
   now: number | null,
 ): Promise<boolean> {
@@ -244,9 +287,15 @@ export async function commitSimply(
     puts.map(({ created_ms }) => created_ms),
     puts.map(({ expires_ms }) => expires_ms),
   ];
-  const statement = `${commitTo(releases)}${puts.length === 0 ? "" : RECORDS}${DONE}`;
+  const counted = count === null ? [] : [...filterOf(count), count.below];
+  const statement = `${commitTo(releases, count !== null)}${puts.length === 0 ? "" : RECORDS}${
+    count === null ? DONE : DONE_COUNTED
+  }`;
   try {
-    return (await query(statement, [...logs, ...columns])).length > 0;
+    const rows = await query(statement, [...logs, ...columns, ...counted]);
+    if (count === null) return rows.length > 0;
+    if (Number(rows[0]!.count) >= count.below) throw tooMany(count);
+    return rows[0]!.is_done;
   } catch (error) {
     if (readField(readField(error, "cause"), "code") === EXISTS) return false;
     throw error;

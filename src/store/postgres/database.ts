@@ -150,14 +150,39 @@ const STEPS: readonly string[] = [
   `,
 ];
 
-/** A table that the older program of the same version does not read: it may run beside this one. */
-const ADDED = `CREATE TABLE IF NOT EXISTS preamp.servers (
+/** SQL: whether a record has `open: "true"` in its index. Few have, whatever is stored. */
+const OPEN = `'["open","true"]' = ANY (fields)`;
+/** First key of the locks of counts; any number that other programs of the database do not use. */
+const COUNTS = 7_236_111;
+
+/**
+ * What the older program of the same version does not use: it may run beside this one. `count_open` counts
+ * open records and locks their number until the end of the transaction: first the lock, then the count, which
+ * as a statement of its own sees what was committed until then. With `deferred` the transaction ends, and the
+ * next one counts, without waiting for the disk.
+ */
+const ADDED: readonly string[] = [
+  `CREATE TABLE IF NOT EXISTS preamp.servers (
     owner TEXT PRIMARY KEY,
     beat_ms DOUBLE PRECISION NOT NULL,
     until_ms DOUBLE PRECISION NOT NULL,
     is_locked BOOLEAN NOT NULL,
     is_dead BOOLEAN NOT NULL
-  )`;
+  )`,
+  `CREATE INDEX IF NOT EXISTS records_open ON preamp.records (kind, namespace) WHERE ${OPEN}`,
+  `CREATE OR REPLACE FUNCTION preamp.count_open(
+    now_ms DOUBLE PRECISION, of_kind TEXT, of_namespace TEXT, with_fields TEXT[], deferred BOOLEAN
+  ) RETURNS INT LANGUAGE plpgsql VOLATILE AS $$ BEGIN
+    PERFORM pg_advisory_xact_lock(${COUNTS}, hashtext(of_kind || ' ' || of_namespace || with_fields::text));
+    IF deferred THEN
+      PERFORM set_config('synchronous_commit', 'off', TRUE);
+    END IF;
+    RETURN (SELECT count(*) FROM preamp.records
+      WHERE kind = of_kind AND namespace = of_namespace AND ${OPEN} AND (fields @> with_fields) IS TRUE
+        AND (expires_ms IS NULL
+          OR expires_ms > COALESCE(now_ms, extract(epoch FROM clock_timestamp()) * 1000)));
+  END $$`,
+];
 
 /** Version of the tables that this program reads and writes. */
 export const SCHEMA_VERSION = STEPS.length;
@@ -197,7 +222,7 @@ const MIGRATION_LOCK = 0x50524d50;
  */
 export async function migrate(client: Queryable): Promise<number> {
   const found = await versionOf(client);
-  if (found === SCHEMA_VERSION && await hasTable(client, "servers")) return found;
+  if (found === SCHEMA_VERSION && await hasAll(client)) return found;
   await client.query("BEGIN");
   try {
     await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
@@ -213,7 +238,7 @@ export async function migrate(client: Queryable): Promise<number> {
       await client.query("CREATE TABLE preamp.schema_version (version INT NOT NULL)");
       await client.query("INSERT INTO preamp.schema_version VALUES (0)");
     }
-    for (const step of [...STEPS.slice(from), ADDED]) await client.query(step);
+    for (const step of [...STEPS.slice(from), ...ADDED]) await client.query(step);
     await client.query("UPDATE preamp.schema_version SET version = $1", [SCHEMA_VERSION]);
     await client.query("COMMIT");
     return from;
@@ -228,6 +253,15 @@ async function hasTable(client: Queryable, name: string): Promise<boolean> {
   const { rows } = await client.query(
     "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'preamp' AND tablename = $1",
     [name],
+  );
+  return rows.length > 0;
+}
+
+/** Resolves to whether the last of `ADDED` is there. */
+async function hasAll(client: Queryable): Promise<boolean> {
+  const { rows } = await client.query(
+    `SELECT 1 FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+     WHERE n.nspname = 'preamp' AND p.proname = 'count_open'`,
   );
   return rows.length > 0;
 }

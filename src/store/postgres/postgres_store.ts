@@ -28,6 +28,7 @@ import {
   requireFence,
   type SimpleCommit,
   simpleCommit,
+  SYNC,
 } from "./changes.ts";
 import {
   createClient,
@@ -132,16 +133,27 @@ class PostgresStore implements Store {
 
   /** Makes the commits of a run, nearly all, in one statement. */
   async #commitSimply(commit: SimpleCommit, fence: Fence | undefined): Promise<void> {
-    const { appends, puts, expiries, releases } = commit;
+    const { appends, puts, compared, expiries, releases, count } = commit;
     const append = appends[0]!; // a simple commit has one
+    const check = async (client: Queryable, is_done: unknown) => {
+      if (is_done) return;
+      if (fence) await requireFence(client, fence);
+      throw notAtEnd(append);
+    };
     const is_append = appends.length === 1 && puts.length === 0 && expiries.size === 0 && !releases;
     if (is_append && append.after > 0) {
-      if (await this.#batches.append.call({ name: append.append, append, fence })) return;
-    } else if (await commitSimply((text, values) => this.#query(text, values), commit, fence, this.#time)) {
-      return;
+      await check(this.#pool, await this.#batches.append.call({ name: append.append, append, fence }));
+    } else if (compared.length > 0) {
+      await this.#transaction(async (client) => {
+        for (const change of compared) await applyChange(client, change, this.#time);
+        const query = async (text: string, values: Value[]) => (await client.query(text, values)).rows;
+        await check(client, await commitSimply(query, commit, fence, this.#time));
+      });
+    } else {
+      const query = (text: string, values: Value[]) => this.#query(text, values);
+      await check(this.#pool, await commitSimply(query, commit, fence, this.#time));
     }
-    if (fence) await requireFence(this.#pool, fence);
-    throw notAtEnd(append);
+    if (count) await this.#query(SYNC, [append.append]);
   }
 
   async entries(

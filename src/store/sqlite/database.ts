@@ -12,6 +12,9 @@ import {
   MAX_PAGE_BYTES,
   notAtEnd,
   notAtVersion,
+  type OpenRecords,
+  tooMany,
+  TooManyError,
 } from "../store.ts";
 import { migrate } from "./schema.ts";
 
@@ -43,8 +46,11 @@ export type Operation = {
   [M in Method]: { readonly method: M; readonly args: Parameters<SqliteDatabase[M]> };
 }[Method];
 
-/** Result of an operation: its value, or the comparison that failed. */
-export type Outcome = { readonly value: unknown } | { readonly conflict: string };
+/** Result of an operation: its value, or the comparison or the count that failed. */
+export type Outcome =
+  | { readonly value: unknown }
+  | { readonly conflict: string }
+  | { readonly too_many: string };
 
 /** Operations that need a transaction. */
 export const WRITES: ReadonlySet<Method> = new Set([
@@ -162,7 +168,9 @@ export class SqliteDatabase {
     try {
       return { value: Reflect.apply(this[method], this, args) };
     } catch (error) {
-      if (error instanceof ConflictError) return { conflict: error.message }; // nothing was written
+      // nothing was written
+      if (error instanceof TooManyError) return { too_many: error.message };
+      if (error instanceof ConflictError) return { conflict: error.message };
       throw error;
     }
   }
@@ -212,7 +220,13 @@ export class SqliteDatabase {
     } else if ("put" in change && change.expect !== undefined) {
       const version = this.get(change.put.kind, change.put.key)?.version ?? 0;
       if (version !== change.expect) throw notAtVersion(change, version);
-    }
+    } else if ("count" in change && this.#countOf(change.count) >= change.below) throw tooMany(change);
+  }
+
+  #countOf({ kind, namespace, where }: OpenRecords): number {
+    const { from, conditions, values } = filtered(kind, namespace, { ...where, open: "true" });
+    const sql = `SELECT count(*) AS count FROM ${from} WHERE ${conditions.join(" AND ")} AND ${UNEXPIRED}`;
+    return Number(this.#first(sql, ...values, this.#now_ms)!.count);
   }
 
   #apply(change: EncodedChange): void {
@@ -223,7 +237,9 @@ export class SqliteDatabase {
     else if ("release" in change) {
       const { lease, token } = change.release;
       this.query("DELETE FROM leases WHERE name = ? AND token = ?", lease, token);
-    } else this.query("UPDATE logs SET expires_ms = ? WHERE name = ?", change.at_ms, change.expireLog);
+    } else if ("expireLog" in change) {
+      this.query("UPDATE logs SET expires_ms = ? WHERE name = ?", change.at_ms, change.expireLog);
+    }
   }
 
   #append(log: string, after: number, entries: readonly string[]): void {
@@ -305,23 +321,7 @@ export class SqliteDatabase {
   /** Returns at least one record more than the page has when there is another page. */
   list(kind: string, options: Omit<ListOptions, "cursor">, after: CursorPosition | null): StoredRow[] {
     const { namespace, where = {}, limit, without_values } = options;
-    const [first, ...others] = Object.entries(where);
-    const from = first
-      ? "record_index AS i CROSS JOIN records AS r ON r.id = i.id" // the index is in the order of the list
-      : "records AS r";
-    const position = first ? "i" : "r";
-    const conditions = [`${position}.kind = ?`, `${position}.namespace = ?`];
-    const values: (string | number)[] = [kind, namespace];
-    if (first) {
-      conditions.push("i.field = ?", "i.value = ?");
-      values.push(...first);
-    }
-    for (const [field, value] of others) {
-      conditions.push(
-        "EXISTS (SELECT 1 FROM record_index AS o WHERE o.id = r.id AND o.field = ? AND o.value = ?)",
-      );
-      values.push(field, value);
-    }
+    const { from, position, conditions, values } = filtered(kind, namespace, where);
     if (after) {
       conditions.push(`(${position}.created_ms, ${position}.id) < (?, ?)`);
       values.push(after.created_ms, after.order);
@@ -471,4 +471,26 @@ export class SqliteDatabase {
   #first(sql: string, ...values: Value[]): Row | undefined {
     return this.#statement(sql).get(...values);
   }
+}
+
+/** Returns the parts of a statement that selects records `r` by their index. */
+function filtered(kind: string, namespace: string, where: Readonly<Record<string, string>>) {
+  const [first, ...others] = Object.entries(where);
+  const from = first
+    ? "record_index AS i CROSS JOIN records AS r ON r.id = i.id" // the index is in the order of the list
+    : "records AS r";
+  const position = first ? "i" : "r";
+  const conditions = [`${position}.kind = ?`, `${position}.namespace = ?`];
+  const values: (string | number)[] = [kind, namespace];
+  if (first) {
+    conditions.push("i.field = ?", "i.value = ?");
+    values.push(...first);
+  }
+  for (const [field, value] of others) {
+    conditions.push(
+      "EXISTS (SELECT 1 FROM record_index AS o WHERE o.id = r.id AND o.field = ? AND o.value = ?)",
+    );
+    values.push(field, value);
+  }
+  return { from, position, conditions, values };
 }

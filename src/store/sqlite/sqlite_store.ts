@@ -17,6 +17,7 @@ import {
   type LogEntry,
   type Page,
   type Store,
+  TooManyError,
   type VersionedRecord,
 } from "../store.ts";
 import { Waiters } from "../waiters.ts";
@@ -280,6 +281,7 @@ class SqliteStore implements Store {
       this.#finishBatch((call, index) => {
         const outcome = message.outcomes[index]!; // one for each operation
         if ("conflict" in outcome) call.reject(new ConflictError(outcome.conflict));
+        else if ("too_many" in outcome) call.reject(new TooManyError(outcome.too_many));
         else if ("failed" in outcome) call.reject(failed(outcome));
         else call.resolve(outcome.value);
       });

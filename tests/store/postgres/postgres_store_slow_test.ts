@@ -1,6 +1,6 @@
 import pg from "pg";
 import { FakeClock } from "../../../src/testing/clocks.ts";
-import { createPool } from "../../../src/store/postgres/database.ts";
+import { createClient, createPool } from "../../../src/store/postgres/database.ts";
 import { openPostgresMaintenance, WRONG_LOGS } from "../../../src/store/postgres/maintenance.ts";
 import { Notifications } from "../../../src/store/postgres/notifications.ts";
 import { openPostgresStore } from "../../../src/store/postgres/postgres_store.ts";
@@ -89,6 +89,26 @@ if (POSTGRES === null) {
     stop.abort();
     await Promise.all([counting, one.close(), other.close()]);
     await pool.end();
+  });
+
+  Deno.test("a database of the version before gets what counts open records, also from two servers at once", async () => {
+    const url = await emptyDatabase();
+    await (await openPostgresStore(url)).close();
+    const client = createClient(url);
+    await client.connect();
+    await client.query("DROP FUNCTION preamp.count_open; DROP INDEX preamp.records_open");
+    const stores = await Promise.all([openPostgresStore(url), openPostgresStore(url)]);
+    const count = { kind: "run", namespace: "a", where: { caller: "k" } };
+    const index = { caller: "k", open: "true" };
+    await stores[0].commit([{ count, below: 1 }, {
+      put: { kind: "run", key: "a", namespace: "a", value: {}, index },
+    }]);
+    await assertRejects(() => Promise.resolve(stores[1].commit([{ count, below: 1 }])), Error, "1 records");
+    const { rows } = await client.query(
+      "SELECT count(*) AS n FROM pg_indexes WHERE indexname = 'records_open'",
+    );
+    assertEquals(Number(rows[0]!.n), 1);
+    await Promise.all([...stores.map((store) => store.close()), client.end()]);
   });
 
   Deno.test("changed() of a reader of one log does not resolve when other logs, records or leases change", async () => {
