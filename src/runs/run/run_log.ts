@@ -258,7 +258,8 @@ export class RunLog {
     if (own.length > 0) this.#pending_changes = [];
     let done: Awaitable<void>;
     try {
-      const appended: Change[] = [{ append: this.#run.id, after: this.#stored, entries, bytes }];
+      const closes = this.#is_stopped;
+      const appended: Change[] = [{ append: this.#run.id, after: this.#stored, entries, bytes, closes }];
       const all = appended.concat(changes, own);
       done = waits ? this.#run.store.commit(all) : this.#run.store.tryCommit(all, this.#has_failed);
     } catch (error) {
