@@ -5,7 +5,7 @@
 import { setImmediate } from "node:timers";
 import { hasCode } from "../../sdk/errors.ts";
 import type { Fence } from "../store.ts";
-import { type Appended, NOW } from "./changes.ts";
+import { type Appended, FEW, NOW } from "./changes.ts";
 import type { Row, Value } from "./database.ts";
 import { columnsOf, NEW_ROWS } from "./entry_rows.ts";
 import { IS_EXPIRED, IS_FREE, LASTS_MS } from "./servers.ts";
@@ -25,7 +25,7 @@ const acquireIf = (is_free: string) =>
 
 /** Locks in one order: statements that lock rows in the same order never wait for each other in a circle. */
 const RELEASE = `WITH row AS (
-    SELECT * FROM unnest($2::text[], $3::text[]) AS row(name, owner)
+    SELECT * FROM unnest($2::text[], $3::text[]) AS row(name, owner) ${FEW("$2::text[]")}
   ), locked AS (
     SELECT held.name FROM preamp.leases AS held JOIN row USING (name, owner)
     ORDER BY held.name FOR UPDATE OF held
@@ -34,7 +34,7 @@ const RELEASE = `WITH row AS (
 
 const APPEND = `WITH row AS (
     SELECT * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[])
-      AS row(log, after, count, lease, token)
+      AS row(log, after, count, lease, token) ${FEW("$2::text[]")}
   ), held AS (
     SELECT l.name, l.token FROM preamp.leases AS l JOIN row ON l.name = row.lease AND l.token = row.token
     ORDER BY l.name FOR SHARE OF l

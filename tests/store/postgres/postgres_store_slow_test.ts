@@ -254,6 +254,27 @@ if (POSTGRES === null) {
     await store.close();
   });
 
+  Deno.test("commits find logs by their index, in a database without statistics too", async () => {
+    const url = await emptyDatabase();
+    const store = await openPostgresStore(url);
+    await execute(url, "INSERT INTO preamp.logs SELECT 'log ' || n, 0 FROM generate_series(1, 2000) AS n");
+    for (let run = 0; run < 100; run++) {
+      const append = (log: string, after: number) => ({ append: log, after, entries: [{ seq: after + 1 }] });
+      await store.commit([append(`run ${run}`, 0)]);
+      await store.commit([append(`run ${run}`, 1)]);
+      const put = { kind: "run", key: `run ${run}`, namespace: "a", value: {} };
+      await store.commit([append(`run ${run}`, 2), append("session", run), { put }]);
+    }
+    await store.close(); // which reports what its connections have read
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    const { rows } = await client.query(
+      "SELECT seq_tup_read AS n FROM pg_stat_user_tables WHERE schemaname = 'preamp' AND relname = 'logs'",
+    );
+    await client.end();
+    assert(Number(rows[0].n) < 20_000, `300 commits read ${rows[0].n} rows without an index`);
+  });
+
   Deno.test("purgePart() deletes expired records and logs, in parts, and nothing else", async () => {
     const url = await emptyDatabase();
     const store = await openPostgresStore(url);
