@@ -260,7 +260,7 @@ export class RunLog {
     try {
       const closes = this.#is_stopped;
       const appended: Change[] = [{ append: this.#run.id, after: this.#stored, entries, bytes, closes }];
-      const all = appended.concat(changes, own);
+      const all = changes.length + own.length === 0 ? appended : appended.concat(changes, own);
       done = waits ? this.#run.store.commit(all) : this.#run.store.tryCommit(all, this.#has_failed);
     } catch (error) {
       this.#restore(entries, bytes, own);
