@@ -152,7 +152,7 @@ export class RunService implements Runs {
         const stored = await this.#stored(caller, id);
         return holds(stored) ? await this.get(caller, id) : stored; // with what happened since
       };
-      run = await read().catch((error) => this.#readAgain(read, error, caller, stopped));
+      run = await this.#readFor(caller, stopped, read);
     }
     return run;
   }
@@ -326,12 +326,12 @@ export class RunService implements Runs {
     return entries as Entry[];
   }
 
-  /** Reads for a client that waits again while the store is away, as long as a run waits for it. */
-  #readAgain<T>(read: () => Promise<T>, error: unknown, caller: Caller, signal: AbortSignal): Promise<T> {
+  /** Reads for a client that waits; while the store is away, again, as long as a run waits for it. */
+  #readFor<T>(caller: Caller, signal: AbortSignal, read: () => Promise<T>): Promise<T> {
     const { clock, limitsOf } = this.#deps;
     const wait_ms = limitsOf(caller).store_wait_s * 1000;
     const again = (error: unknown, waited_ms: number) => isAway(error) && waited_ms < wait_ms;
-    return repeat(read, error, { clock, signal, again });
+    return read().catch((error) => repeat(read, error, { clock, signal, again }));
   }
 
   async #expired(caller: Caller, run_id: string): Promise<PreampError> {
@@ -347,23 +347,20 @@ export class RunService implements Runs {
   ): AsyncIterable<Entry[]> {
     const { signal = new AbortController().signal, pageEntries = () => PAGE_ENTRIES } = options;
     let after = options.after ?? 0;
-    const run = await this.get(caller, run_id);
+    const run = await this.#readFor(caller, signal, () => this.get(caller, run_id));
     const remote = run.ended_at === null && this.#remote.possible;
     while (!signal.aborted) {
       const active = this.#activeRun(caller, run_id); // looked up again: this process may continue a run of another
       const closed = active ? active.log.closed : !remote;
       const read = () => this.#entries(caller, run_id, after, pageEntries(), MAX_PAGE_BYTES);
-      const entries = active?.log.recent(after, pageEntries()) ??
-        await read().catch((error) => this.#readAgain(read, error, caller, signal));
+      const entries = active?.log.recent(after, pageEntries()) ?? await this.#readFor(caller, signal, read);
       if (entries.length > 0) {
         yield entries;
         after = entries.at(-1)!.seq;
         if (entries.at(-1)!.event === "run:end") return;
       } else if (closed) return;
-      else {await (active
-          ? active.log.changed(after, signal)
-          : this.#remote.changed(signal, (name) =>
-            name === run_id));}
+      else if (active) await active.log.changed(after, signal);
+      else await this.#remote.changed(signal, (name) => name === run_id);
     }
   }
 

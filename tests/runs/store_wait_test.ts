@@ -83,6 +83,25 @@ Deno.test("while the store is away new runs are refused, and a run in progress i
   assertEquals(run.current().status, "completed");
 });
 
+Deno.test("who begins to read the log of a run while the store is away waits for it", async () => {
+  const { plan } = workingPlan();
+  const one = service({ plans: { plan }, store: shared });
+  const run = await one.post("plan");
+  await untilEnded(one, run);
+  let left = 3;
+  const get = one.store.get.bind(one.store);
+  Object.assign(one.store, {
+    get: (kind: string, key: string) => left-- > 0 ? Promise.reject(away()) : get(kind, key),
+  });
+  const reading = Array.fromAsync(one.runs.follow(CALLER, run.id, {}));
+  for (let step = 0; left >= 0 && step < 100; step++) {
+    await settle();
+    await one.clock.advance(250);
+  }
+  assertEquals((await reading).flat().at(-1)?.event, "run:end");
+  await one.runs.close();
+});
+
 Deno.test("a run whose store stays away for store_wait_s is left, and continued once the store is back", async () => {
   const { plan, did } = workingPlan();
   const one = service({ plans: { plan }, store: shared });
