@@ -38,17 +38,17 @@ export class RecentMap<Value> {
   /** Sets a value. */
   set(key: string, value: Value): void {
     const { max_entries, max_size, sizeOf } = this.#options;
-    this.#delete(key);
+    this.delete(key);
     if (sizeOf(value, key) > max_size) return;
     this.#entries.set(key, value);
     this.#total += sizeOf(value, key);
     for (const oldest of this.#entries.keys()) {
       if (this.#entries.size <= max_entries && this.#total <= max_size) return;
-      this.#delete(oldest);
+      this.delete(oldest);
     }
   }
 
-  #delete(key: string): void {
+  delete(key: string): void {
     const value = this.#entries.get(key);
     if (value === undefined) return;
     this.#entries.delete(key);

@@ -2,7 +2,9 @@
 import { modelRefused, workspaceRefused } from "../../plan/model_choice.ts";
 import { modeRefused } from "../../plan/modes.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import { deepFreeze, estimateJsonBytes, type JsonObject } from "../../sdk/json.ts";
+import { deepFreeze, estimateJsonBytes, type JsonObject, toFrozen } from "../../sdk/json.ts";
+import { RecentMap } from "../../sdk/recent_map.ts";
+import type { Message } from "../../sdk/types.ts";
 import type { Outcome } from "../../kernel/outcome.ts";
 import type { Counters } from "../../sdk/run_counters.ts";
 import { SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
@@ -51,8 +53,21 @@ export interface EndedChild extends PlannedChild {
   readonly input: AgentInput | null;
 }
 
+/** Estimated bytes of JSON of the states that are kept for the next turns of their sessions. */
+const KEPT_BYTES = 16 * 1024 * 1024;
+
+/** The state of a session at a position of its log, which never changes. */
+interface KeptState {
+  readonly position: number;
+  readonly state: SavedState;
+  /** Estimated bytes of its JSON. */
+  readonly bytes: number;
+}
+
 export class SessionStore {
   readonly #store: Store;
+  /** Session id → its state when it was last read: a turn reads what is new since. */
+  readonly #kept = new RecentMap<KeptState>({ max_size: KEPT_BYTES, sizeOf: ({ bytes }) => bytes });
 
   constructor(store: Store) {
     this.#store = store;
@@ -89,11 +104,22 @@ export class SessionStore {
     }
     const { object: { id }, position = 0 } = record;
     const known = before?.position ?? null;
-    const from = before && known !== null ? { state: before, position: known } : undefined;
-    const state = await stateAt(this.#store, id, position, from);
-    if (state === null) throw new Error(`Cannot read session "${id}": its log has not ${position} entries`);
-    const { history, session_state, usages, remembered } = state;
-    return { ...record, position, history, session_state, usages, ...(remembered ? { remembered } : {}) };
+    const kept = this.#kept.get(id);
+    const from = kept && kept.position <= position
+      ? kept
+      : before && known !== null
+      ? { state: before, position: known }
+      : undefined;
+    const read = await stateAt(this.#store, id, position, from);
+    if (read === null) throw new Error(`Cannot read session "${id}": its log has not ${position} entries`);
+    const { session_state, usages, remembered } = read;
+    const history = read.history.map((message) => toFrozen(message) as Message); // the kernel copies no such one
+    if (position !== kept?.position) {
+      const state = { ...read, history };
+      this.#kept.set(id, { position, state, bytes: estimateJsonBytes(state) });
+    }
+    const state = { history, session_state: { ...session_state }, usages };
+    return { ...record, position, ...state, ...(remembered ? { remembered } : {}) };
   }
 
   /**
@@ -126,6 +152,7 @@ export class SessionStore {
   }
 
   async remove(ids: readonly string[]): Promise<void> {
+    for (const id of ids) this.#kept.delete(id);
     await this.#store.commit(ids.flatMap(sessionDeletions));
   }
 }

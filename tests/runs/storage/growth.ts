@@ -22,6 +22,8 @@ interface Turn {
   changes: number;
   commits: number;
   reads: number;
+  /** Entries that it read. */
+  entries: number;
 }
 
 /** Returns text that does not repeat itself. `seed`: from 1. */
@@ -34,7 +36,7 @@ function textOf(seed: number, length: number): string {
 
 /** Plays a conversation; closes nothing. All turns write about as much, in as many statements. */
 export async function converse(store: Store): Promise<void> {
-  const turn: Turn = { bytes: 0, changes: 0, commits: 0, reads: 0 };
+  const turn: Turn = { bytes: 0, changes: 0, commits: 0, reads: 0, entries: 0 };
   const answers = Array.from({ length: TURNS }, (_, number) => textOf(2 * number + 1, PROMPT / 2));
   const { finish } = service({
     plans: { talk: { providers: [builtin(providerMock, { responses: answers, chunk_chars: DELTA })] } },
@@ -44,7 +46,7 @@ export async function converse(store: Store): Promise<void> {
   const turns: Turn[] = [];
   let session_id: string | undefined;
   for (let number = 0; number < TURNS; number++) {
-    Object.assign(turn, { bytes: 0, changes: 0, commits: 0, reads: 0 });
+    Object.assign(turn, { bytes: 0, changes: 0, commits: 0, reads: 0, entries: 0 });
     const prompt = textOf(2 * number + 2, PROMPT);
     const run = await finish(session_id ? null : "talk", { prompt, ...(session_id ? { session_id } : {}) });
     assertEquals(run.output_text, answers[number]);
@@ -56,6 +58,7 @@ export async function converse(store: Store): Promise<void> {
     last.bytes < first.bytes * 1.05,
     `the first turn wrote ${first.bytes} bytes, the last ${last.bytes}`,
   );
+  assertEquals(last.entries, second.entries);
   if (store.kind !== "memory") return; // elsewhere entries that are made while a commit is on its way wait for the next one
   const statements = ({ bytes: _, ...counts }: Turn) => counts;
   assertEquals(statements(last), statements(second)); // the first one has no session to read
@@ -70,7 +73,13 @@ function counted(store: Store, turn: Turn): Store {
       return (...args: unknown[]) => {
         if (name === "commit") count(turn, args[0] as readonly Change[]);
         if (name === "get" || name === "entries" || name === "list") turn.reads++;
-        return Reflect.apply(method, target, args);
+        const result = Reflect.apply(method, target, args);
+        if (name === "entries") {
+          Promise.resolve(result as ReturnType<Store["entries"]>).then((found) => {
+            turn.entries += found?.length ?? 0;
+          });
+        }
+        return result;
       };
     },
   });
