@@ -36,12 +36,7 @@ export interface StoredRow extends RecordRow {
 
 /** A change whose entries and record are texts. */
 export type EncodedChange =
-  | {
-    readonly append: string;
-    readonly after: number;
-    readonly entries: readonly string[];
-    readonly closes: boolean;
-  }
+  | { readonly append: string; readonly after: number; readonly entries: readonly string[] }
   | { readonly put: RecordRow; readonly expect?: number }
   | { readonly delete: { readonly kind: string; readonly key: string } }
   | { readonly deleteLog: string }
@@ -55,8 +50,8 @@ export type CountChange = { readonly count: OpenRecords; readonly below: number 
 /** Returns a change with its JSON as text. */
 export function encodeChange(change: Change): EncodedChange {
   if ("append" in change) {
-    const { append, after, entries, closes = false } = change;
-    return { append, after, entries: entries.map((entry) => JSON.stringify(entry)), closes };
+    const { append, after, entries } = change;
+    return { append, after, entries: entries.map((entry) => JSON.stringify(entry)) };
   }
   if (!("put" in change)) return change;
   const put = encodeRecord(change.put);

@@ -37,10 +37,9 @@ export type ListedRecord = Omit<VersionedRecord, "value">;
 export type Change =
   /**
    * Appends to a log whose last entry must be `after`; without entries, only compares. `bytes`: estimated
-   * JSON size of the entries, if known. `closes`: nothing follows, so that a store can keep the log in less
-   * space. Default: false.
+   * JSON size of the entries, if known.
    */
-  | { append: string; after: number; entries: readonly LogEntry[]; bytes?: number; closes?: boolean }
+  | { append: string; after: number; entries: readonly LogEntry[]; bytes?: number }
   /** Puts a record; with `expect`, only over that version (0: it must not exist). */
   | { put: StoredRecord; expect?: number }
   | { delete: { kind: string; key: string } }

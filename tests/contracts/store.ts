@@ -2,7 +2,6 @@
  * The store contract as a test suite: atomic commits, compare-and-set, fencing, lists with cursors, leases,
  * expiry. Run by the tests of each store, synchronous or asynchronous.
  */
-import { noise } from "../support/noise.ts";
 import {
   type Change,
   ConflictError,
@@ -322,44 +321,6 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
         cursor = page.next_cursor;
       }
       assertEquals(pages, [["r5", "r4"], ["r3", "r2", "r1"]]);
-    }
-  });
-
-  test("entries() of a log of any shape are those that were appended, also once it is closed", async (store) => {
-    let state = 11;
-    const random = (below: number) => (state = Math.imul(state, 48_271) >>> 0) % below;
-    const texts = ["", "é\n\u2028", "word ".repeat(300), noise(6_000), "long ".repeat(60_000)];
-    const all: { seq: number; text: string }[] = [];
-    for (let commit = 0; commit < 60; commit++) {
-      const length = commit < 20 ? 1 : random(12); // deltas of a model, then what a turn stores together
-      const added = Array.from({ length }, (_, n) => ({
-        seq: all.length + n + 1,
-        text: texts[random(commit === 40 ? 5 : 4)]!,
-      }));
-      const closes = commit === 59;
-      await store.commit([{ append: "log", after: all.length, entries: added, closes }]);
-      all.push(...added);
-      if (commit % 10 === 0) await check();
-    }
-    await check();
-
-    async function check(): Promise<void> {
-      assertEquals(await store.entries("log", 0, 10_000), all as never);
-      for (let read = 0; read < 20; read++) {
-        const after = random(all.length + 2);
-        const limit = 1 + random(40);
-        assertEquals(await store.entries("log", after, limit), all.slice(after, after + limit) as never);
-        const max_bytes = 1 + random(30_000);
-        let bytes = 0;
-        const page = all.slice(after).filter((entry) => {
-          if (bytes >= max_bytes) return false;
-          return bytes += JSON.stringify(entry).length;
-        });
-        const found = await store.entries("log", after, 10_000, max_bytes) as typeof all;
-        assertEquals(found, all.slice(after, after + found.length));
-        assert(found.length > 0 || page.length === 0);
-        if (store.kind !== "memory") assert(found.length <= page.length); // it estimates
-      }
     }
   });
 

@@ -258,8 +258,7 @@ export class RunLog {
     if (own.length > 0) this.#pending_changes = [];
     let done: Awaitable<void>;
     try {
-      const closes = this.#is_stopped;
-      const appended: Change[] = [{ append: this.#run.id, after: this.#stored, entries, bytes, closes }];
+      const appended: Change[] = [{ append: this.#run.id, after: this.#stored, entries, bytes }];
       const all = changes.length + own.length === 0 ? appended : appended.concat(changes, own);
       done = waits ? this.#run.store.commit(all) : this.#run.store.tryCommit(all, this.#has_failed);
     } catch (error) {

@@ -7,7 +7,6 @@ import { hasCode } from "../../sdk/errors.ts";
 import type { Fence } from "../store.ts";
 import { type Appended, FEW, NOW } from "./changes.ts";
 import type { Row, Value } from "./database.ts";
-import { columnsOf, NEW_ROWS } from "./entry_rows.ts";
 import { IS_EXPIRED, IS_FREE, LASTS_MS } from "./servers.ts";
 
 /** Maximum calls of one statement. */
@@ -47,7 +46,10 @@ const APPEND = `WITH row AS (
     WHERE l.name = row.log AND l.last_seq = row.after AND $1::float8 IS NOT DISTINCT FROM $1
     RETURNING l.name, row.after
   ), added AS (
-    ${NEW_ROWS(7)} JOIN moved ON moved.name = entry.log
+    INSERT INTO preamp.entries (log, seq, json)
+    SELECT moved.name, moved.after + entry.position, entry.json
+    FROM unnest($7::text[], $8::bigint[], $9::text[]) AS entry(log, position, json)
+    JOIN moved ON moved.name = entry.log
   )
   SELECT name FROM moved`;
 
@@ -138,13 +140,18 @@ export class Batches {
     this.acquireExpired = ofLeases(acquireIf(IS_EXPIRED));
     this.release = ofLeases(RELEASE);
     this.append = new Batch((calls) => {
+      const entries = calls.flatMap(({ append: { append, entries } }) =>
+        entries.map((json, index) => ({ append, json, position: index + 1 }))
+      );
       return query(APPEND, [
         calls.map(({ append }) => append.append),
         calls.map(({ append }) => append.after),
         calls.map(({ append }) => append.entries.length),
         calls.map(({ fence }) => fence?.lease ?? null),
         calls.map(({ fence }) => fence?.token ?? null),
-        ...columnsOf(calls.map(({ append }) => append)),
+        entries.map(({ append }) => append),
+        entries.map(({ position }) => position),
+        entries.map(({ json }) => json),
       ]);
     });
   }

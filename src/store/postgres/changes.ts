@@ -1,10 +1,8 @@
 /** The changes of a commit as statements of Postgres, in the order in which they lock rows. */
 import { readField } from "../../sdk/errors.ts";
-import { type EntryRow, MERGED_ROWS, mergesOf, rowsOf } from "../packing.ts";
 import type { CountChange, EncodedChange, RecordRow } from "../rows.ts";
 import { type Fence, leaseLost, notAtEnd, notAtVersion, tooMany } from "../store.ts";
 import type { Queryable, Row, Value } from "./database.ts";
-import { columnsOf, entryRowsOf, insertRows, NEW_ROWS } from "./entry_rows.ts";
 
 /** The time in milliseconds; `$1` is null or a time that replaces it. */
 export const NOW = "COALESCE($1::float8, extract(epoch FROM clock_timestamp()) * 1000)";
@@ -74,9 +72,8 @@ export async function applyChange(
     const { kind, key } = change.delete;
     await client.query("DELETE FROM preamp.records WHERE kind = $1 AND key = $2", [kind, key]);
   } else if ("deleteLog" in change) {
-    // the log first: its rows may be joined at the moment
-    await client.query("DELETE FROM preamp.logs WHERE name = $1", [change.deleteLog]);
     await client.query("DELETE FROM preamp.entries WHERE log = $1", [change.deleteLog]);
+    await client.query("DELETE FROM preamp.logs WHERE name = $1", [change.deleteLog]);
   } else if ("release" in change) {
     const { lease, token } = change.release;
     await client.query("DELETE FROM preamp.leases WHERE name = $1 AND token = $2", [lease, token]);
@@ -143,32 +140,11 @@ async function append(client: Queryable, change: Appended): Promise<void> {
     [log, after, entries.length],
   );
   if (rows.length === 0) throw notAtEnd(change);
-  await insertRows(client, log, rowsOf(after, entries));
-}
-
-/** Joins the rows of a log. Nothing is appended to it any more; it may be deleted meanwhile. */
-export async function mergeRows(client: Queryable, log: string, now: number | null): Promise<void> {
-  const found = await client.query(
-    `SELECT 1 FROM preamp.logs WHERE name = $2 AND (expires_ms IS NULL OR expires_ms > ${NOW}) FOR UPDATE`,
-    [now, log],
+  await client.query(
+    `INSERT INTO preamp.entries (log, seq, json)
+     SELECT $1, $2::bigint + row.position, row.json FROM unnest($3::text[]) WITH ORDINALITY AS row(json, position)`,
+    [log, after, entries],
   );
-  if (found.rows.length === 0) return;
-  for (let read = 0, rows: EntryRow[];; read = rows.at(-1)!.seq) {
-    rows = entryRowsOf(
-      (await client.query(
-        "SELECT seq, count, size, json, packed FROM preamp.entries WHERE log = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-        [log, read, MERGED_ROWS],
-      )).rows,
-    );
-    if (rows.length === 0) return;
-    for (const { after, last, rows: merged } of mergesOf(rows)) {
-      await client.query(
-        "DELETE FROM preamp.entries WHERE log = $1 AND seq > $2 AND seq <= $3",
-        [log, after, last],
-      );
-      await insertRows(client, log, merged);
-    }
-  }
 }
 
 /**
@@ -255,7 +231,7 @@ const commitTo = (releases: boolean, counts: boolean) =>
   )${counts ? COUNTED : ""}, ready AS (
     SELECT 1 WHERE ($2::text IS NULL OR EXISTS (SELECT 1 FROM held))
       AND (SELECT count(*) FROM locked) = (SELECT count(*) FROM log WHERE after > 0)
-      ${counts ? "AND (SELECT count FROM counted) < $25::int" : ""}
+      ${counts ? "AND (SELECT count FROM counted) < $22::int" : ""}
   ), moved AS (
     UPDATE preamp.logs AS l SET last_seq = log.after + log.count,
       expires_ms = NULLIF(COALESCE(log.expires_ms, l.expires_ms), 'Infinity')
@@ -264,15 +240,18 @@ const commitTo = (releases: boolean, counts: boolean) =>
     INSERT INTO preamp.logs (name, last_seq, expires_ms)
     SELECT name, count, NULLIF(expires_ms, 'Infinity') FROM log WHERE after = 0 AND EXISTS (SELECT 1 FROM ready)
   ), added AS (
-    ${NEW_ROWS(8)} WHERE EXISTS (SELECT 1 FROM ready)
+    INSERT INTO preamp.entries (log, seq, json)
+    SELECT log.name, log.after + entry.position, entry.json
+    FROM unnest($8::text[], $9::bigint[], $10::text[]) AS entry(log, position, json)
+    JOIN log ON log.name = entry.log WHERE EXISTS (SELECT 1 FROM ready)
   )${releases ? RELEASED : ""}`;
-const COUNTED = `, counted AS (SELECT ${countOpen("$22, $23, $24", true)} AS count)`;
+const COUNTED = `, counted AS (SELECT ${countOpen("$19, $20, $21", true)} AS count)`;
 const RELEASED = `, released AS (
     DELETE FROM preamp.leases WHERE name = $2 AND token = $3 AND EXISTS (SELECT 1 FROM ready)
   )`;
 const RECORDS = `, rows AS (
-    SELECT * FROM unnest($14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[],
-      $20::float8[], $21::float8[]) AS row(kind, key, namespace, json, index_json, fields, created_ms, expires_ms)
+    SELECT * FROM unnest($11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[],
+      $17::float8[], $18::float8[]) AS row(kind, key, namespace, json, index_json, fields, created_ms, expires_ms)
   ), dated AS (${PUT(true)}), undated AS (${PUT(false)})`;
 const DONE = " SELECT 1 FROM ready WHERE $1::float8 IS NULL OR TRUE";
 const DONE_COUNTED = " SELECT count, EXISTS (SELECT 1 FROM ready) AS is_done FROM counted";
@@ -293,13 +272,18 @@ export async function commitSimply(
   fence: Fence | undefined,
   now: number | null,
 ): Promise<boolean> {
+  const entries = appends.flatMap(({ append, entries }) =>
+    entries.map((json, index) => ({ append, json, position: index + 1 }))
+  );
   const logs = [
     ...[now, fence?.lease ?? null, fence?.token ?? null],
     appends.map(({ append }) => append),
     appends.map(({ after }) => after),
     appends.map(({ entries }) => entries.length),
     appends.map(({ append }) => expiries.get(append) ?? null),
-    ...columnsOf(appends),
+    entries.map(({ append }) => append),
+    entries.map(({ position }) => position),
+    entries.map(({ json }) => json),
   ];
   const columns = puts.length === 0 ? [] : [
     puts.map(({ kind }) => kind),

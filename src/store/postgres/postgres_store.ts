@@ -3,7 +3,6 @@
  * one transaction. Servers expire by the clock of the database, so the clocks of the machines may differ.
  */
 import { errorMessage, hasCode } from "../../sdk/errors.ts";
-import { isLast, pageOfTexts } from "../packing.ts";
 import { decodeCursor, decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
 import {
   type Change,
@@ -25,7 +24,6 @@ import {
   applyChange,
   byTarget,
   commitSimply,
-  mergeRows,
   NOW,
   requireFence,
   type SimpleCommit,
@@ -42,7 +40,6 @@ import {
   type Row,
   type Value,
 } from "./database.ts";
-import { entryRowsOf } from "./entry_rows.ts";
 import { codeOf, RETRIED, toStoreError } from "./errors.ts";
 import { purgePart } from "./purge.ts";
 
@@ -102,8 +99,6 @@ class PostgresStore implements Store {
   readonly #batches = new Batches((text, values) => this.#query(text, [this.#time, ...values]));
   readonly #purging: ReturnType<typeof setInterval>;
   #closed = false;
-  /** Resolves when the rows of the logs that have ended are joined, one log at a time. */
-  #merging = Promise.resolve();
   /** Whether a commit was written, and none has met a full or read-only database since. */
   #is_writable = false;
 
@@ -134,14 +129,6 @@ class PostgresStore implements Store {
       throw error;
     }
     this.#changes.notify(namesOf(changes));
-    for (const change of encoded) if (isLast(change)) this.#mergeLater(change.append);
-  }
-
-  /** Joins the rows of a log. A failure leaves it larger. */
-  #mergeLater(log: string): void {
-    this.#merging = this.#merging.then(() => {
-      if (!this.#closed) return this.#transaction((client) => mergeRows(client, log, this.#time));
-    }).catch(() => {});
   }
 
   /** Makes the commits of a run, nearly all, in one statement. */
@@ -177,20 +164,17 @@ class PostgresStore implements Store {
   ): Promise<readonly LogEntry[] | null> {
     if (log.includes(NUL)) return null;
     const rows = await this.#query(
-      `SELECT e.* FROM preamp.logs AS l LEFT JOIN LATERAL (
-         SELECT *, ${bytesBefore("size + octet_length(json)", "seq", 1)} AS before FROM (
-           SELECT seq, count, size, json, packed FROM preamp.entries
-           WHERE log = $2 AND seq > $3 ORDER BY seq LIMIT $4
+      `SELECT e.json FROM preamp.logs AS l LEFT JOIN LATERAL (
+         SELECT seq, json, ${bytesBefore("seq", 1)} AS before FROM (
+           SELECT seq, json FROM preamp.entries WHERE log = $2 AND seq > $3 ORDER BY seq LIMIT $4
          ) AS part
        ) AS e ON e.before < $5::float8
        WHERE l.name = $2 AND (l.expires_ms IS NULL OR l.expires_ms > ${NOW}) ORDER BY e.seq`,
       [this.#time, log, after, limit, max_bytes ?? Number.MAX_VALUE],
     );
     if (rows.length === 0) return null;
-    if (rows[0]!.json === null) return []; // the log is there, but has none after this one
-    return pageOfTexts(entryRowsOf(rows), after, limit, max_bytes).map((text) =>
-      JSON.parse(text) as LogEntry
-    );
+    // one row without an entry: the log is there, but has none after this one
+    return rows.flatMap(({ json }) => json === null ? [] : [JSON.parse(json) as LogEntry]);
   }
 
   async get(kind: string, key: string): Promise<VersionedRecord | null> {
@@ -213,7 +197,7 @@ class PostgresStore implements Store {
       : "*";
     const rows = await this.#query(
       `SELECT * FROM (
-         SELECT *, ${bytesBefore("octet_length(json)", "created_ms DESC, id DESC", 2)} AS before FROM (
+         SELECT *, ${bytesBefore("created_ms DESC, id DESC", 2)} AS before FROM (
            SELECT ${columns} FROM preamp.records WHERE kind = $2 AND namespace = $3 AND (expires_ms IS NULL OR expires_ms > ${NOW})
              ${fields.length > 0 ? "AND fields @> $4::text[]" : "AND $4::text[] IS NOT NULL"}
              AND ($5::float8 IS NULL OR (created_ms, id) < ($5::float8, $6::bigint))
@@ -272,7 +256,7 @@ class PostgresStore implements Store {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#purging);
-    await Promise.all([this.#changes.close(), this.#servers.close(), this.#merging]);
+    await Promise.all([this.#changes.close(), this.#servers.close()]);
     await this.#pool.end();
   }
 
@@ -327,8 +311,8 @@ function namesOf(changes: readonly Change[]): string[] {
  * Returns the SQL of the bytes of JSON in the rows before one, in an order, the last `rows - 1` of them left
  * out. Postgres knows them without reading the texts.
  */
-function bytesBefore(bytes: string, order: string, rows: number): string {
-  return `COALESCE(sum(${bytes}) OVER (ORDER BY ${order} ROWS BETWEEN UNBOUNDED PRECEDING AND ${rows} PRECEDING), 0)`;
+function bytesBefore(order: string, rows: number): string {
+  return `COALESCE(sum(octet_length(json)) OVER (ORDER BY ${order} ROWS BETWEEN UNBOUNDED PRECEDING AND ${rows} PRECEDING), 0)`;
 }
 
 /**

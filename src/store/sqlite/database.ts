@@ -16,16 +16,6 @@ import {
   tooMany,
   TooManyError,
 } from "../store.ts";
-import {
-  type EntryRow,
-  isLast,
-  MERGED_ROWS,
-  mergesOf,
-  pack,
-  pageOfTexts,
-  rowsOf,
-  unpack,
-} from "../packing.ts";
 import { migrate } from "./schema.ts";
 
 /** Methods of {@link SqliteDatabase} that a store calls; JSON is text in their arguments and results. */
@@ -72,7 +62,7 @@ export const WRITES: ReadonlySet<Method> = new Set([
   "release",
 ]);
 
-type Value = string | number | Uint8Array | null;
+type Value = string | number | null;
 type Row = Record<string, unknown>;
 
 /** Milliseconds that a batch waits for the transaction of another process. */
@@ -92,9 +82,6 @@ const KEPT_MS = 10_000;
  */
 const IS_FREE =
   `coalesce((SELECT is_dead FROM servers AS s WHERE s.owner = held.owner), held.until_ms + 3600000 <= ?)`;
-/** Selects rows with the entries of a log after one. */
-const ROWS =
-  "SELECT seq, count, size, json, packed FROM entries WHERE log = ? AND seq > ? ORDER BY seq LIMIT ?";
 /** Condition of rows that have not expired at the time of its parameter. */
 const UNEXPIRED = "coalesce(expires_ms > ?, true)";
 
@@ -243,10 +230,8 @@ export class SqliteDatabase {
   }
 
   #apply(change: EncodedChange): void {
-    if ("append" in change) {
-      this.#append(change.append, change.after, change.entries);
-      if (isLast(change)) this.#merge(change.append);
-    } else if ("put" in change) this.#put(change.put);
+    if ("append" in change) this.#append(change.append, change.after, change.entries);
+    else if ("put" in change) this.#put(change.put);
     else if ("delete" in change) this.deleteRecord(change.delete.kind, change.delete.key);
     else if ("deleteLog" in change) this.deleteLog(change.deleteLog);
     else if ("release" in change) {
@@ -258,31 +243,14 @@ export class SqliteDatabase {
   }
 
   #append(log: string, after: number, entries: readonly string[]): void {
-    this.#insert(log, rowsOf(after, entries));
+    const insert = this.#statement("INSERT INTO entries (log, seq, json) VALUES (?, ?, ?)");
+    let seq = after;
+    for (const json of entries) insert.run(log, ++seq, json);
     this.query(
       "INSERT INTO logs (name, last_seq) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET last_seq = excluded.last_seq",
       log,
-      after + entries.length,
+      seq,
     );
-  }
-
-  #insert(log: string, rows: readonly EntryRow[]): void {
-    const insert = this.#statement(
-      "INSERT INTO entries (log, seq, json, packed, count, size) VALUES (?, ?, ?, ?, ?, ?)",
-    );
-    for (const { seq, json, packed, count, size } of rows) insert.run(log, seq, json, packed, count, size);
-  }
-
-  /** Joins the rows of a log. */
-  #merge(log: string): void {
-    for (let read = 0, rows: EntryRow[];; read = rows.at(-1)!.seq) {
-      rows = this.query(ROWS, log, read, MERGED_ROWS) as unknown as EntryRow[]; // the columns of the table
-      if (rows.length === 0) return;
-      for (const { after, last, rows: merged } of mergesOf(rows)) {
-        this.query("DELETE FROM entries WHERE log = ? AND seq > ? AND seq <= ?", log, after, last);
-        this.#insert(log, merged);
-      }
-    }
   }
 
   #put({ kind, key, namespace, json, index_json, created_ms, expires_ms }: RecordRow): void {
@@ -296,15 +264,14 @@ export class SqliteDatabase {
       before = undefined;
     }
     const created = created_ms ?? Number(before?.created_ms ?? this.#now_ms);
-    const packed = pack(json);
     const row = this.#first(
-      `INSERT INTO records (kind, key, namespace, json, packed, index_json, created_ms, expires_ms, version)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)
+      `INSERT INTO records (kind, key, namespace, json, index_json, created_ms, expires_ms, version)
+       VALUES (?, ?, ?, ?, ?, ?, ?, 1)
        ON CONFLICT (kind, key) DO UPDATE SET namespace = excluded.namespace, json = excluded.json,
-         packed = excluded.packed, index_json = excluded.index_json, created_ms = excluded.created_ms, expires_ms = excluded.expires_ms,
+         index_json = excluded.index_json, created_ms = excluded.created_ms, expires_ms = excluded.expires_ms,
          version = records.version + 1
        RETURNING id`,
-      ...[kind, key, namespace, packed ? "" : json, packed, index_json, created, expires_ms],
+      ...[kind, key, namespace, json, index_json, created, expires_ms],
     );
     const same_index = before?.index_json === index_json && before?.namespace === namespace &&
       before?.created_ms === created;
@@ -333,17 +300,22 @@ export class SqliteDatabase {
   }
 
   /** Returns entries as JSON; null if the log does not exist or has expired. */
-  entries(log: string, after: number, limit: number, max_bytes?: number): string[] | null {
+  entries(log: string, after: number, limit: number, max_bytes = Infinity): string[] | null {
     const found = this.#first(`SELECT 1 FROM logs WHERE name = ? AND ${UNEXPIRED}`, log, this.#now_ms);
     if (!found) return null;
-    const rows = this.#statement(ROWS).iterate(log, after, limit) as Iterable<unknown>;
-    return pageOfTexts(rows as Iterable<EntryRow>, after, limit, max_bytes); // the columns of the table
+    const sql = "SELECT json FROM entries WHERE log = ? AND seq > ? ORDER BY seq LIMIT ?";
+    const texts: string[] = [];
+    let bytes = 0;
+    for (const { json } of this.#statement(sql).iterate(log, after, limit)) {
+      texts.push(json as string);
+      if ((bytes += String(json).length) >= max_bytes) break;
+    }
+    return texts;
   }
 
   get(kind: string, key: string): StoredRow | null {
     const sql = `SELECT * FROM records WHERE kind = ? AND key = ? AND ${UNEXPIRED}`;
-    const row = this.#first(sql, kind, key, this.#now_ms);
-    return row ? recordOf(row) : null;
+    return this.#first(sql, kind, key, this.#now_ms) as StoredRow | undefined ?? null; // the columns of the table
   }
 
   /** Returns at least one record more than the page has when there is another page. */
@@ -355,17 +327,16 @@ export class SqliteDatabase {
       values.push(after.created_ms, after.order);
     }
     const columns = without_values
-      ? "r.id, r.kind, r.key, r.namespace, '{}' AS json, NULL AS packed, r.index_json, r.created_ms, r.expires_ms, r.version"
+      ? "r.id, r.kind, r.key, r.namespace, '{}' AS json, r.index_json, r.created_ms, r.expires_ms, r.version"
       : "r.*";
     const sql = `SELECT ${columns} FROM ${from} WHERE ${conditions.join(" AND ")} AND ${UNEXPIRED}
       ORDER BY ${position}.created_ms DESC, ${position}.id DESC LIMIT ?`;
     const rows: StoredRow[] = [];
     let bytes = 0;
     for (const row of this.#statement(sql).iterate(...values, this.#now_ms, limit + 1)) {
-      const record = recordOf(row);
-      rows.push(record);
+      rows.push(row as unknown as StoredRow); // the columns of the table
       if (bytes >= MAX_PAGE_BYTES) break;
-      bytes += record.json.length;
+      bytes += String(row.json).length;
     }
     return rows;
   }
@@ -463,7 +434,7 @@ export class SqliteDatabase {
     if (is_known) this.query("SELECT token FROM last_token");
     else {
       this.transaction(() => { // as much as a commit writes: a full disk may have room for a page
-        this.query("INSERT INTO entries (log, seq, json) VALUES ('', 0, ?)", " ".repeat(PROBE_BYTES));
+        this.query("INSERT INTO entries VALUES ('', 0, ?)", " ".repeat(PROBE_BYTES));
         this.query("DELETE FROM entries WHERE log = ''");
       });
       this.#is_writable = true;
@@ -522,10 +493,4 @@ function filtered(kind: string, namespace: string, where: Readonly<Record<string
     values.push(field, value);
   }
   return { from, position, conditions, values };
-}
-
-/** Returns a row of `records` as the store reads it. */
-function recordOf({ packed, ...row }: Row): StoredRow {
-  const stored = row as unknown as StoredRow; // the columns of the table
-  return packed === null ? stored : { ...stored, json: unpack(packed as Uint8Array) };
 }

@@ -15,25 +15,22 @@ export function purgePart(database: SqliteDatabase, now_ms: number): boolean {
     for (const { kind, key } of records) database.deleteRecord(kind as string, key as string);
     let rows = records.length;
     const logs = database.query(
-      "SELECT name FROM logs WHERE expires_ms <= ? LIMIT ?",
+      "SELECT name, last_seq FROM logs WHERE expires_ms <= ? LIMIT ?",
       now_ms,
       PURGE_ROWS - rows,
     );
-    for (const { name } of logs as { name: string }[]) {
+    for (const { name, last_seq } of logs as { name: string; last_seq: number }[]) {
       if (rows >= PURGE_ROWS) break;
-      const last = database.query(
-        "SELECT seq, count FROM entries WHERE log = ? ORDER BY seq DESC LIMIT ?",
-        ...[name, PURGE_ROWS - rows],
-      ) as { seq: number; count: number }[];
-      rows += last.length;
-      if (rows < PURGE_ROWS) {
+      if (last_seq <= PURGE_ROWS) {
         database.deleteLog(name);
+        rows += last_seq;
         continue;
       }
       // from its end, so that what is left is a log
-      const { seq, count } = last.at(-1)!;
-      database.query("DELETE FROM entries WHERE log = ? AND seq >= ?", name, seq);
-      database.query("UPDATE logs SET last_seq = ? WHERE name = ?", seq - count, name);
+      const left = last_seq - PURGE_ROWS;
+      database.query("DELETE FROM entries WHERE log = ? AND seq > ?", name, left);
+      database.query("UPDATE logs SET last_seq = ? WHERE name = ?", left, name);
+      rows = PURGE_ROWS;
     }
     return rows >= PURGE_ROWS;
   });

@@ -62,13 +62,6 @@ const STEPS: readonly string[] = [
   CREATE TABLE last_token (token INTEGER NOT NULL) STRICT;
   INSERT INTO last_token VALUES (0);
   `,
-  // rows of several entries, and large texts, are compressed: see packing.ts
-  `
-  ALTER TABLE entries ADD COLUMN packed BLOB;
-  ALTER TABLE entries ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
-  ALTER TABLE entries ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE records ADD COLUMN packed BLOB;
-  `,
 ];
 
 /** A table that the older program of the same version does not read: it may run beside this one. */

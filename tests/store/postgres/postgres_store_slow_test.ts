@@ -12,7 +12,6 @@ import { testLeaseClocks } from "../../contracts/leases.ts";
 import { testStore } from "../../contracts/store.ts";
 import { HANGS_MS } from "../../support/clock.ts";
 import { type Database, POSTGRES, startPostgres } from "../../support/postgres.ts";
-import { noise } from "../../support/noise.ts";
 import { stallingProxy } from "../../support/stalling_proxy.ts";
 
 let database: Database | undefined;
@@ -225,32 +224,6 @@ if (POSTGRES === null) {
     for (let n = 0; n < 10; n++) await store.commit([put("c"), put("d")]);
     await gone[Symbol.asyncDispose]();
     assertEquals((await failed).length, 10);
-    await store.close();
-  });
-
-  Deno.test("openPostgresStore() adds the columns that tables of an older program lack, and continues its logs", async () => {
-    const url = await emptyDatabase();
-    const append = (after: number, closes = false) => ({
-      append: "log",
-      after,
-      entries: Array.from({ length: 40 }, (_, n) => ({ seq: after + n + 1, text: noise(60) })),
-      closes,
-    });
-    const older = await openPostgresStore(url);
-    await older.commit([append(0)]);
-    await older.close();
-    for (const column of ["packed", "count", "size"]) {
-      await execute(url, `ALTER TABLE preamp.entries DROP COLUMN ${column}`);
-    }
-    const store = await openPostgresStore(url);
-    await store.commit([append(40)]);
-    await store.commit([append(80, true)]);
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    const rows = async () => (await client.query("SELECT seq FROM preamp.entries")).rows.length;
-    while (await rows() > 1) await new Promise((resolve) => setTimeout(resolve, 10)); // joined
-    await client.end();
-    assertEquals(await store.entries("log", 0, 200), [0, 40, 80].flatMap((after) => append(after).entries));
     await store.close();
   });
 
