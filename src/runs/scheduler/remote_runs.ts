@@ -4,6 +4,7 @@
  */
 import type { ApprovalDecision, Entry } from "../../kernel/host.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
+import { jsonEqual } from "../../sdk/json.ts";
 import { RecentMap } from "../../sdk/recent_map.ts";
 import type { JsonObject, RaisableLimit, RunLimits } from "../../sdk/types.ts";
 import { allRecords, type Change, ConflictError, MAX_PAGE_BYTES } from "../../store/store.ts";
@@ -130,7 +131,7 @@ export class RemoteRuns {
     for (let tries = 1;; tries++) {
       const changes = await also();
       const waiting = await this.#commandsOf(run_id);
-      if (command.kind === "cancel" && waiting.some((other) => isSame(other.command, command))) return;
+      if (command.kind === "cancel" && waiting.some((other) => jsonEqual(other.command, command))) return;
       if (waiting.length >= MAX_COMMANDS && (command.kind === "steer" || command.kind === "limits")) {
         throw new PreampError(
           "overloaded",
@@ -266,10 +267,6 @@ export class RemoteRuns {
 
 function deletionOf(key: string): Change {
   return { delete: { kind: KIND, key } };
-}
-
-function isSame(a: StoredCommand, b: StoredCommand): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 /** Returns the projection of a stored run over entries of its log. */

@@ -114,12 +114,11 @@ export class SessionStore {
     if (read === null) throw new Error(`Cannot read session "${id}": its log has not ${position} entries`);
     const { session_state, usages, remembered } = read;
     const history = read.history.map((message) => toFrozen(message) as Message); // the kernel copies no such one
+    const state = { session_state, usages, ...(remembered ? { remembered } : {}), history };
     if (position !== kept?.position) {
-      const state = { ...read, history };
       this.#kept.set(id, { position, state, bytes: estimateJsonBytes(state) });
     }
-    const state = { history, session_state: { ...session_state }, usages };
-    return { ...record, position, ...state, ...(remembered ? { remembered } : {}) };
+    return { ...record, position, ...state, session_state: { ...session_state } };
   }
 
   /**
