@@ -36,7 +36,12 @@ export interface StoredRow extends RecordRow {
 
 /** A change whose entries and record are texts. */
 export type EncodedChange =
-  | { readonly append: string; readonly after: number; readonly entries: readonly string[] }
+  | {
+    readonly append: string;
+    readonly after: number;
+    readonly entries: readonly string[];
+    readonly final_bytes?: number | undefined;
+  }
   | { readonly put: RecordRow; readonly expect?: number }
   | { readonly delete: { readonly kind: string; readonly key: string } }
   | { readonly deleteLog: string }
@@ -50,8 +55,8 @@ export type CountChange = { readonly count: OpenRecords; readonly below: number 
 /** Returns a change with its JSON as text. */
 export function encodeChange(change: Change): EncodedChange {
   if ("append" in change) {
-    const { append, after, entries } = change;
-    return { append, after, entries: entries.map((entry) => JSON.stringify(entry)) };
+    const { append, after, entries, final_bytes } = change;
+    return { append, after, entries: entries.map((entry) => JSON.stringify(entry)), final_bytes };
   }
   if (!("put" in change)) return change;
   const put = encodeRecord(change.put);

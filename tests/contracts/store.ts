@@ -324,6 +324,59 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     }
   });
 
+  test(
+    "entries() of a log of any shape are those that were appended, also when it has ended",
+    async (store, { another }) => {
+      let state = 11;
+      const random = (below: number) => (state = Math.imul(state, 48_271) >>> 0) % below;
+      const noise = Array.from({ length: 1_000 }, () => random(1_000_000).toString(36)).join("");
+      const texts = ["", "é\n\u2028", "word ".repeat(300), noise, "long ".repeat(60_000)];
+      const all: { seq: number; text: string }[] = [];
+      for (let commit = 0; commit < 60; commit++) {
+        const length = commit < 20 ? 1 : random(12); // deltas of a model, then what a turn stores together
+        const added = Array.from({ length }, (_, n) => ({
+          seq: all.length + n + 1,
+          text: texts[random(commit === 40 ? 5 : 4)]!,
+        }));
+        await store.commit([{ append: "log", after: all.length, entries: added }]);
+        all.push(...added);
+        if (commit % 10 === 0) await check();
+      }
+      await endLog();
+      await check();
+      await endLog(); // packed rows are read and packed again, also in the midst of a log
+      await check();
+
+      /** Returns when the store has packed the log, or never will. */
+      async function endLog(): Promise<void> {
+        const last = await another?.() ?? store;
+        const entry = { seq: all.length + 1, text: "the end" };
+        await last.commit([{ append: "log", after: all.length, entries: [entry], final_bytes: 1_000_000 }]);
+        all.push(entry);
+        if (last !== store) await last.close();
+      }
+
+      async function check(): Promise<void> {
+        assertEquals(await store.entries("log", 0, 10_000), all as never);
+        for (let read = 0; read < 20; read++) {
+          const after = random(all.length + 2);
+          const limit = 1 + random(40);
+          assertEquals(await store.entries("log", after, limit), all.slice(after, after + limit) as never);
+          const max_bytes = 1 + random(30_000);
+          let bytes = 0;
+          const page = all.slice(after).filter((entry) => {
+            if (bytes >= max_bytes) return false;
+            return bytes += JSON.stringify(entry).length;
+          });
+          const found = await store.entries("log", after, 10_000, max_bytes) as typeof all;
+          assertEquals(found, all.slice(after, after + found.length));
+          assert(found.length > 0 || page.length === 0);
+          if (store.kind !== "memory") assert(found.length <= page.length); // it estimates
+        }
+      }
+    },
+  );
+
   test("entries() ends at a number of bytes, after at least one entry", async (store) => {
     const large = entries(1, 6).map((entry) => ({ ...entry, text: "x".repeat(500_000) }));
     await store.commit([{ append: "log", after: 0, entries: large }]);

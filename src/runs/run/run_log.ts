@@ -258,7 +258,8 @@ export class RunLog {
     if (own.length > 0) this.#pending_changes = [];
     let done: Awaitable<void>;
     try {
-      const appended: Change[] = [{ append: this.#run.id, after: this.#stored, entries, bytes }];
+      const append = { append: this.#run.id, after: this.#stored, entries, bytes };
+      const appended: Change[] = [this.#is_stopped ? { ...append, final_bytes: this.#bytes } : append];
       const all = changes.length + own.length === 0 ? appended : appended.concat(changes, own);
       done = waits ? this.#run.store.commit(all) : this.#run.store.tryCommit(all, this.#has_failed);
     } catch (error) {

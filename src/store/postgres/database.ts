@@ -14,7 +14,7 @@ const CONNECT_MS = 10_000;
 export type Row = Record<string, any>;
 
 /** The value of a parameter. */
-export type Value = string | number | boolean | null | readonly (string | number | null)[];
+export type Value = string | number | boolean | Uint8Array | null | readonly (string | number | null)[];
 
 /** Runs statements, each in a transaction of its own unless one was begun. */
 export interface Queryable {
@@ -182,6 +182,9 @@ const ADDED: readonly string[] = [
         AND (expires_ms IS NULL
           OR expires_ms > COALESCE(now_ms, extract(epoch FROM clock_timestamp()) * 1000)));
   END $$`,
+  // compressed texts, and how many entries a row has: see packing.ts
+  "ALTER TABLE preamp.entries ADD COLUMN IF NOT EXISTS count BIGINT NOT NULL DEFAULT 1",
+  "ALTER TABLE preamp.entries ADD COLUMN IF NOT EXISTS packed BYTEA",
 ];
 
 /** Version of the tables that this program reads and writes. */
@@ -257,11 +260,13 @@ async function hasTable(client: Queryable, name: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Resolves to whether the last of `ADDED` is there. */
+/** Resolves to whether what `ADDED` adds is there. */
 async function hasAll(client: Queryable): Promise<boolean> {
   const { rows } = await client.query(
-    `SELECT 1 FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-     WHERE n.nspname = 'preamp' AND p.proname = 'count_open'`,
+    `SELECT 1 FROM information_schema.columns
+     WHERE table_schema = 'preamp' AND table_name = 'entries' AND column_name = 'packed' AND EXISTS (
+       SELECT 1 FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+       WHERE n.nspname = 'preamp' AND p.proname = 'count_open')`,
   );
   return rows.length > 0;
 }

@@ -11,10 +11,10 @@ const TABLES = ["records", "logs", "entries"] as const;
 /** Selects logs that do not have the entries up to their last one, and entries without a log. */
 export const WRONG_LOGS = `
   SELECT name, last_seq, count FROM (
-    SELECT name, last_seq, (SELECT count(*) FROM preamp.entries WHERE log = name) AS count FROM preamp.logs
+    SELECT name, last_seq, (SELECT coalesce(sum(count), 0) FROM preamp.entries WHERE log = name) AS count FROM preamp.logs
   ) AS counted WHERE last_seq <> count
   UNION ALL
-  SELECT log, 0, count(*) FROM preamp.entries AS e
+  SELECT log, 0, sum(count) FROM preamp.entries AS e
     WHERE NOT EXISTS (SELECT 1 FROM preamp.logs WHERE name = e.log) GROUP BY log
   LIMIT 20`;
 
@@ -36,7 +36,7 @@ export async function openPostgresMaintenance(url: string): Promise<Maintenance>
         version: SCHEMA_VERSION,
         records: await numberOf("(SELECT count(*) FROM preamp.records)"),
         logs: await numberOf("(SELECT count(*) FROM preamp.logs)"),
-        entries: await numberOf("(SELECT count(*) FROM preamp.entries)"),
+        entries: await numberOf("(SELECT coalesce(sum(count), 0) FROM preamp.entries)"),
         bytes: await numberOf(sizes.join(" + ")),
       };
     },

@@ -3,6 +3,7 @@
  * one transaction. Servers expire by the clock of the database, so the clocks of the machines may differ.
  */
 import { errorMessage, hasCode } from "../../sdk/errors.ts";
+import { endedLogs, pageOfTexts } from "../packing.ts";
 import { decodeCursor, decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
 import {
   type Change,
@@ -41,6 +42,7 @@ import {
   type Value,
 } from "./database.ts";
 import { codeOf, RETRIED, toStoreError } from "./errors.ts";
+import { bytesBefore, LogPacker, readRows } from "./logs.ts";
 import { purgePart } from "./purge.ts";
 
 /** Options of {@link openPostgresStore}. */
@@ -96,7 +98,10 @@ class PostgresStore implements Store {
   readonly #changes: Notifications;
   readonly #servers: Servers;
   readonly #now: (() => number) | null;
-  readonly #batches = new Batches((text, values) => this.#query(text, [this.#time, ...values]));
+  /** Runs a statement whose first parameter is the time. */
+  readonly #timed = (text: string, values: Value[]) => this.#query(text, [this.#time, ...values]);
+  readonly #batches = new Batches(this.#timed);
+  readonly #packer = new LogPacker(this.#timed);
   readonly #purging: ReturnType<typeof setInterval>;
   #closed = false;
   /** Whether a commit was written, and none has met a full or read-only database since. */
@@ -106,7 +111,7 @@ class PostgresStore implements Store {
     this.#pool = pool;
     this.#changes = new Notifications(url, pool);
     this.#now = now;
-    this.#servers = new Servers(url, (text, values) => this.#query(text, [this.#time, ...values]));
+    this.#servers = new Servers(url, this.#timed);
     // a failed purge is tried again: expired rows count as deleted anyway
     this.#purging = setInterval(() => void this.#purge().catch(() => {}), PURGE_EVERY_MS);
     Deno.unrefTimer(this.#purging);
@@ -129,6 +134,7 @@ class PostgresStore implements Store {
       throw error;
     }
     this.#changes.notify(namesOf(changes));
+    for (const log of endedLogs(encoded)) this.#packer.add(log);
   }
 
   /** Makes the commits of a run, nearly all, in one statement. */
@@ -163,18 +169,9 @@ class PostgresStore implements Store {
     max_bytes?: number,
   ): Promise<readonly LogEntry[] | null> {
     if (log.includes(NUL)) return null;
-    const rows = await this.#query(
-      `SELECT e.json FROM preamp.logs AS l LEFT JOIN LATERAL (
-         SELECT seq, json, ${bytesBefore("seq", 1)} AS before FROM (
-           SELECT seq, json FROM preamp.entries WHERE log = $2 AND seq > $3 ORDER BY seq LIMIT $4
-         ) AS part
-       ) AS e ON e.before < $5::float8
-       WHERE l.name = $2 AND (l.expires_ms IS NULL OR l.expires_ms > ${NOW}) ORDER BY e.seq`,
-      [this.#time, log, after, limit, max_bytes ?? Number.MAX_VALUE],
-    );
-    if (rows.length === 0) return null;
-    // one row without an entry: the log is there, but has none after this one
-    return rows.flatMap(({ json }) => json === null ? [] : [JSON.parse(json) as LogEntry]);
+    const rows = await readRows(this.#timed, log, after, limit, max_bytes ?? Number.MAX_VALUE);
+    return rows &&
+      pageOfTexts(rows, after, limit, max_bytes).map((text) => JSON.parse(text) as LogEntry);
   }
 
   async get(kind: string, key: string): Promise<VersionedRecord | null> {
@@ -197,7 +194,7 @@ class PostgresStore implements Store {
       : "*";
     const rows = await this.#query(
       `SELECT * FROM (
-         SELECT *, ${bytesBefore("created_ms DESC, id DESC", 2)} AS before FROM (
+         SELECT *, ${bytesBefore("octet_length(json)", "created_ms DESC, id DESC", 2)} AS before FROM (
            SELECT ${columns} FROM preamp.records WHERE kind = $2 AND namespace = $3 AND (expires_ms IS NULL OR expires_ms > ${NOW})
              ${fields.length > 0 ? "AND fields @> $4::text[]" : "AND $4::text[] IS NOT NULL"}
              AND ($5::float8 IS NULL OR (created_ms, id) < ($5::float8, $6::bigint))
@@ -256,7 +253,7 @@ class PostgresStore implements Store {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#purging);
-    await Promise.all([this.#changes.close(), this.#servers.close()]);
+    await Promise.all([this.#changes.close(), this.#servers.close(), this.#packer.close()]);
     await this.#pool.end();
   }
 
@@ -305,14 +302,6 @@ function namesOf(changes: readonly Change[]): string[] {
       ? change.release.lease
       : []
   );
-}
-
-/**
- * Returns the SQL of the bytes of JSON in the rows before one, in an order, the last `rows - 1` of them left
- * out. Postgres knows them without reading the texts.
- */
-function bytesBefore(order: string, rows: number): string {
-  return `COALESCE(sum(octet_length(json)) OVER (ORDER BY ${order} ROWS BETWEEN UNBOUNDED PRECEDING AND ${rows} PRECEDING), 0)`;
 }
 
 /**

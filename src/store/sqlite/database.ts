@@ -16,6 +16,7 @@ import {
   tooMany,
   TooManyError,
 } from "../store.ts";
+import { type EntryRow, pack, packRows, pageOfTexts, PART_CHARS, PART_ROWS, unpack } from "../packing.ts";
 import { migrate } from "./schema.ts";
 
 /** Methods of {@link SqliteDatabase} that a store calls; JSON is text in their arguments and results. */
@@ -62,7 +63,7 @@ export const WRITES: ReadonlySet<Method> = new Set([
   "release",
 ]);
 
-type Value = string | number | null;
+type Value = string | number | Uint8Array | null;
 type Row = Record<string, unknown>;
 
 /** Milliseconds that a batch waits for the transaction of another process. */
@@ -82,6 +83,8 @@ const KEPT_MS = 10_000;
  */
 const IS_FREE =
   `coalesce((SELECT is_dead FROM servers AS s WHERE s.owner = held.owner), held.until_ms + 3600000 <= ?)`;
+/** Rows with the entries of a log after one; not all are read. */
+const ROWS = "SELECT seq, json, packed FROM entries WHERE log = ? AND seq > ? ORDER BY seq";
 /** Condition of rows that have not expired at the time of its parameter. */
 const UNEXPIRED = "coalesce(expires_ms > ?, true)";
 
@@ -253,6 +256,33 @@ export class SqliteDatabase {
     );
   }
 
+  /**
+   * Packs the first rows of a log after an entry, not durably; returns the number of their last entry, null
+   * at the end of the log.
+   */
+  packPart(log: string, after: number): number | null {
+    const rows: EntryRow[] = [];
+    let chars = 0;
+    for (const row of this.#rows(log, after)) {
+      rows.push(row);
+      if ((chars += row.json.length) >= PART_CHARS || rows.length === PART_ROWS) break;
+    }
+    const last = rows.at(-1)?.seq ?? null;
+    const row = packRows(rows);
+    if (!row) return last;
+    this.#syncIf(false);
+    this.transaction(() => {
+      this.query("DELETE FROM entries WHERE log = ? AND seq > ? AND seq < ?", log, after, last);
+      const sql = "UPDATE entries SET json = '', packed = ?, count = ? WHERE log = ? AND seq = ?";
+      this.query(sql, row.packed, row.count, log, last);
+    });
+    return last;
+  }
+
+  #rows(log: string, after: number): Iterable<EntryRow> {
+    return this.#statement(ROWS).iterate(log, after) as unknown as Iterable<EntryRow>; // the columns of the table
+  }
+
   #put({ kind, key, namespace, json, index_json, created_ms, expires_ms }: RecordRow): void {
     let before = this.#first(
       "SELECT namespace, index_json, created_ms, expires_ms FROM records WHERE kind = ? AND key = ?",
@@ -264,14 +294,15 @@ export class SqliteDatabase {
       before = undefined;
     }
     const created = created_ms ?? Number(before?.created_ms ?? this.#now_ms);
+    const packed = pack(json);
     const row = this.#first(
-      `INSERT INTO records (kind, key, namespace, json, index_json, created_ms, expires_ms, version)
-       VALUES (?, ?, ?, ?, ?, ?, ?, 1)
+      `INSERT INTO records (kind, key, namespace, json, packed, index_json, created_ms, expires_ms, version)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)
        ON CONFLICT (kind, key) DO UPDATE SET namespace = excluded.namespace, json = excluded.json,
-         index_json = excluded.index_json, created_ms = excluded.created_ms, expires_ms = excluded.expires_ms,
+         packed = excluded.packed, index_json = excluded.index_json, created_ms = excluded.created_ms, expires_ms = excluded.expires_ms,
          version = records.version + 1
        RETURNING id`,
-      ...[kind, key, namespace, json, index_json, created, expires_ms],
+      ...[kind, key, namespace, packed ? "" : json, packed, index_json, created, expires_ms],
     );
     const same_index = before?.index_json === index_json && before?.namespace === namespace &&
       before?.created_ms === created;
@@ -300,22 +331,15 @@ export class SqliteDatabase {
   }
 
   /** Returns entries as JSON; null if the log does not exist or has expired. */
-  entries(log: string, after: number, limit: number, max_bytes = Infinity): string[] | null {
+  entries(log: string, after: number, limit: number, max_bytes?: number): string[] | null {
     const found = this.#first(`SELECT 1 FROM logs WHERE name = ? AND ${UNEXPIRED}`, log, this.#now_ms);
-    if (!found) return null;
-    const sql = "SELECT json FROM entries WHERE log = ? AND seq > ? ORDER BY seq LIMIT ?";
-    const texts: string[] = [];
-    let bytes = 0;
-    for (const { json } of this.#statement(sql).iterate(log, after, limit)) {
-      texts.push(json as string);
-      if ((bytes += String(json).length) >= max_bytes) break;
-    }
-    return texts;
+    return found ? pageOfTexts(this.#rows(log, after), after, limit, max_bytes) : null;
   }
 
   get(kind: string, key: string): StoredRow | null {
     const sql = `SELECT * FROM records WHERE kind = ? AND key = ? AND ${UNEXPIRED}`;
-    return this.#first(sql, kind, key, this.#now_ms) as StoredRow | undefined ?? null; // the columns of the table
+    const row = this.#first(sql, kind, key, this.#now_ms);
+    return row ? recordOf(row) : null;
   }
 
   /** Returns at least one record more than the page has when there is another page. */
@@ -327,16 +351,17 @@ export class SqliteDatabase {
       values.push(after.created_ms, after.order);
     }
     const columns = without_values
-      ? "r.id, r.kind, r.key, r.namespace, '{}' AS json, r.index_json, r.created_ms, r.expires_ms, r.version"
+      ? "r.id, r.kind, r.key, r.namespace, '{}' AS json, NULL AS packed, r.index_json, r.created_ms, r.expires_ms, r.version"
       : "r.*";
     const sql = `SELECT ${columns} FROM ${from} WHERE ${conditions.join(" AND ")} AND ${UNEXPIRED}
       ORDER BY ${position}.created_ms DESC, ${position}.id DESC LIMIT ?`;
     const rows: StoredRow[] = [];
     let bytes = 0;
     for (const row of this.#statement(sql).iterate(...values, this.#now_ms, limit + 1)) {
-      rows.push(row as unknown as StoredRow); // the columns of the table
+      const record = recordOf(row);
+      rows.push(record);
       if (bytes >= MAX_PAGE_BYTES) break;
-      bytes += String(row.json).length;
+      bytes += record.json.length;
     }
     return rows;
   }
@@ -434,7 +459,7 @@ export class SqliteDatabase {
     if (is_known) this.query("SELECT token FROM last_token");
     else {
       this.transaction(() => { // as much as a commit writes: a full disk may have room for a page
-        this.query("INSERT INTO entries VALUES ('', 0, ?)", " ".repeat(PROBE_BYTES));
+        this.query("INSERT INTO entries (log, seq, json) VALUES ('', 0, ?)", " ".repeat(PROBE_BYTES));
         this.query("DELETE FROM entries WHERE log = ''");
       });
       this.#is_writable = true;
@@ -493,4 +518,10 @@ function filtered(kind: string, namespace: string, where: Readonly<Record<string
     values.push(field, value);
   }
   return { from, position, conditions, values };
+}
+
+/** Returns a row of `records` as the store reads it. */
+function recordOf({ packed, ...row }: Row): StoredRow {
+  const stored = row as unknown as StoredRow; // the columns of the table
+  return packed ? { ...stored, json: unpack(packed as Uint8Array) } : stored;
 }

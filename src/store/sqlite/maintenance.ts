@@ -17,10 +17,10 @@ const VACUUM_PAUSE_MS = 20;
  * entries of an expired log in parts.
  */
 const WRONG_LOGS = `
-  SELECT name, last_seq, (SELECT count(*) FROM entries WHERE log = name) AS count FROM logs
+  SELECT name, last_seq, (SELECT total(count) FROM entries WHERE log = name) AS count FROM logs
     WHERE last_seq <> count AND coalesce(expires_ms > ?, true)
   UNION ALL
-  SELECT log, 0, count(*) FROM entries WHERE log NOT IN (SELECT name FROM logs) GROUP BY log
+  SELECT log, 0, sum(count) FROM entries WHERE log NOT IN (SELECT name FROM logs) GROUP BY log
   LIMIT 20`;
 
 /** Opens a file for maintenance, beside running servers. @throws {Error} as the store does. */
@@ -34,15 +34,16 @@ export async function openSqliteMaintenance(path: string): Promise<Maintenance> 
       const problems = database.query("PRAGMA integrity_check(20)")
         .flatMap((row) => String(row.integrity_check).split("\n"))
         .filter((line) => line !== "ok" && !line.startsWith("***")); // a headline
-      const countOf = (table: string) => {
+      const countOf = (table: string, count = "count(*)") => {
         try {
-          return numberOf(`SELECT count(*) FROM ${table}`);
+          return numberOf(`SELECT ${count} FROM ${table}`);
         } catch (error) {
           problems.push(`${table} cannot be counted: ${errorMessage(error)}`);
           return 0;
         }
       };
-      const [records, logs, entries] = [countOf("records"), countOf("logs"), countOf("entries")];
+      const entries = countOf("entries", "total(count)");
+      const [records, logs] = [countOf("records"), countOf("logs")];
       if (problems.length === 0) { // damaged tables cannot be compared
         for (const log of database.query(WRONG_LOGS, Date.now())) problems.push(wrongLog(log));
       }

@@ -62,6 +62,12 @@ const STEPS: readonly string[] = [
   CREATE TABLE last_token (token INTEGER NOT NULL) STRICT;
   INSERT INTO last_token VALUES (0);
   `,
+  // compressed texts, and how many entries a row has: see packing.ts
+  `
+  ALTER TABLE entries ADD COLUMN packed BLOB;
+  ALTER TABLE entries ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
+  ALTER TABLE records ADD COLUMN packed BLOB;
+  `,
 ];
 
 /** A table that the older program of the same version does not read: it may run beside this one. */

@@ -4,6 +4,7 @@
  * transaction.
  */
 import { errorMessage } from "../../sdk/errors.ts";
+import { endedLogs } from "../packing.ts";
 import { type Operation, type Outcome, SqliteDatabase, WRITES } from "./database.ts";
 import { purgePart } from "./purge.ts";
 
@@ -55,6 +56,9 @@ let database: SqliteDatabase | undefined;
 let last_ms = 0;
 let watching: ReturnType<typeof setInterval> | undefined;
 let purging: ReturnType<typeof setTimeout> | undefined;
+/** Logs to pack, each after an entry. */
+const ended: { readonly log: string; after: number }[] = [];
+let packing: ReturnType<typeof setTimeout> | undefined;
 
 scope.onmessage = ({ data: message }) => {
   try {
@@ -79,10 +83,17 @@ function receive(message: ToWorker): void {
   } else if ("run" in message) {
     last_ms = message.now_ms;
     reply({ outcomes: runBatch(message.run) });
+    for (const operation of message.run) {
+      if (operation.method !== "commit") continue;
+      for (const log of endedLogs(operation.args[0])) ended.push({ log, after: 0 });
+    }
+    if (ended.length > 0) packing ??= setTimeout(pack);
   } else if ("watch" in message) watch(message.watch);
   else {
     watch(false);
     clearTimeout(purging);
+    clearTimeout(packing);
+    while (ended.length > 0) packPart();
     database?.close();
     reply({ closed: true });
     scope.close();
@@ -126,6 +137,24 @@ function watch(on: boolean): void {
     version = now;
     reply({ changed: true });
   }, WATCH_EVERY_MS);
+}
+
+/** Packs logs in small parts; half of the time is for commits. */
+function pack(): void {
+  const began_ms = performance.now();
+  packPart();
+  packing = ended.length > 0 ? setTimeout(pack, performance.now() - began_ms) : undefined;
+}
+
+/** Packs one part. After a failure, such as a full disk, the log stays as it is. */
+function packPart(): void {
+  const first = ended[0]!;
+  try {
+    first.after = database?.packPart(first.log, first.after) ?? Infinity;
+  } catch {
+    first.after = Infinity;
+  }
+  if (first.after === Infinity) ended.shift();
 }
 
 /** Deletes expired rows in small parts. A failure, such as a full disk, is tried again at the next time. */

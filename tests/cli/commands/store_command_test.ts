@@ -33,12 +33,12 @@ Deno.test("store migrate creates the default store; store check and store vacuum
       assertStringIncludes(err, "there is no such file; preamp store migrate creates it");
     }
     const created = await preamp("store", "migrate");
-    assertEquals(created, { code: EXIT.done, out: "from version 0 to 1\n", err: "" });
+    assertEquals(created, { code: EXIT.done, out: "from version 0 to 2\n", err: "" });
     const again = await preamp("store", "migrate", "--json");
-    assertEquals(JSON.parse(again.out), { from: 1, to: 1 });
+    assertEquals(JSON.parse(again.out), { from: 2, to: 2 });
     const { code, out } = await preamp("store", "check", "--json");
     const { bytes, ...rest } = JSON.parse(out);
-    assertEquals([code, rest], [0, { problems: [], version: 1, records: 0, logs: 0, entries: 0 }]);
+    assertEquals([code, rest], [0, { problems: [], version: 2, records: 0, logs: 0, entries: 0 }]);
     assert(bytes > 0);
     assertEquals((await preamp("store", "vacuum")).out, `${bytes} bytes before, ${bytes} bytes after\n`);
   }));

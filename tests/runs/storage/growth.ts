@@ -10,8 +10,10 @@ const TURNS = 40;
 const PROMPT = 8_000;
 /** Bytes of the conversation's messages. */
 export const CONTENT = TURNS * PROMPT * 1.5;
-/** Most that is stored for a byte of a message: the entries of a run's log repeat a prompt and an answer. */
-export const MOST_TIMES = 8;
+/** Characters of a delta, of which an answer has a hundred. */
+const DELTA = 40;
+/** Most that is stored for a byte of a message. */
+export const MOST_TIMES = 3;
 const SEED = "a store keeps each message of a conversation once for its session and in the log of its run";
 
 /** What one turn did with the store. */
@@ -37,7 +39,7 @@ export async function converse(store: Store): Promise<void> {
   const turn: Turn = { bytes: 0, changes: 0, commits: 0, reads: 0, entries: 0 };
   const answers = Array.from({ length: TURNS }, (_, number) => textOf(2 * number + 1, PROMPT / 2));
   const { finish } = service({
-    plans: { talk: { providers: [builtin(providerMock, { responses: answers, chunk_chars: PROMPT })] } },
+    plans: { talk: { providers: [builtin(providerMock, { responses: answers, chunk_chars: DELTA })] } },
     store: () => counted(store, turn),
     limits: { retention_days: 36_500 }, // the store has a clock of its own
   });

@@ -1,4 +1,5 @@
 /** A long conversation takes as much space as it has messages, in Postgres too. */
+import pg from "pg";
 import { openMaintenance, openStore, parseStoreName } from "../../../src/store/open.ts";
 import { assert } from "../../assert.ts";
 import { POSTGRES, startPostgres } from "../../support/postgres.ts";
@@ -12,9 +13,19 @@ Deno.test({
     const store = await openStore(database.url);
     await converse(store);
     await store.close();
-    const maintenance = await openMaintenance(parseStoreName(database.url)!);
-    const { bytes } = await maintenance.state();
-    await maintenance.close();
-    assert(bytes < MOST_TIMES * CONTENT, `${bytes} bytes of ${CONTENT}`);
+    const bytes = async () => {
+      const maintenance = await openMaintenance(parseStoreName(database.url)!);
+      const { bytes } = await maintenance.state();
+      await maintenance.close();
+      return bytes;
+    };
+    const with_dead_rows = await bytes(); // the next conversations use their space again
+    assert(with_dead_rows < 8 * CONTENT, `${with_dead_rows} bytes of ${CONTENT}`);
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    await client.query("VACUUM FULL preamp.entries");
+    await client.query("VACUUM FULL preamp.records");
+    await client.end();
+    assert(await bytes() < MOST_TIMES * CONTENT, `${await bytes()} bytes of ${CONTENT}`);
   },
 });

@@ -227,6 +227,44 @@ if (POSTGRES === null) {
     await store.close();
   });
 
+  Deno.test("openPostgresStore() adds the columns that tables of an older program lack, and packs its logs too", async () => {
+    const url = await emptyDatabase();
+    const append = (after: number) => ({
+      append: "log",
+      after,
+      entries: Array.from({ length: 40 }, (_, n) => ({ seq: after + n + 1, text: "word ".repeat(99) })),
+    });
+    const older = await openPostgresStore(url);
+    await older.commit([append(0)]);
+    await older.close();
+    for (const column of ["packed", "count"]) {
+      await execute(url, `ALTER TABLE preamp.entries DROP COLUMN ${column}`);
+    }
+    const store = await openPostgresStore(url);
+    await store.commit([{ ...append(40), final_bytes: 40_000 }]);
+    await store.commit([{ ...append(0), append: "deleted", final_bytes: 40_000 }]);
+    await store.commit([{ deleteLog: "deleted" }]);
+    const rows = async () => {
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      const { rows } = await client.query("SELECT log, seq, count, json FROM preamp.entries");
+      await client.end();
+      return rows;
+    };
+    assertEquals((await rows()).length, 80); // servers of the version before can read the end
+    const deadline = performance.now() + HANGS_MS;
+    while ((await rows()).length > 1 && performance.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    assertEquals(await rows(), [{ log: "log", seq: "80", count: "80", json: "" }]);
+    assertEquals(await store.entries("log", 0, 200), [...append(0).entries, ...append(40).entries]);
+    await store.close();
+    const maintenance = await openPostgresMaintenance(url);
+    const { problems, entries } = await maintenance.state();
+    assertEquals([problems, entries], [[], 80]);
+    await maintenance.close();
+  });
+
   Deno.test("commits find logs by their index, in a database without statistics too", async () => {
     const url = await emptyDatabase();
     const store = await openPostgresStore(url);

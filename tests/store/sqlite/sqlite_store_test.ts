@@ -43,6 +43,40 @@ Deno.test("SqliteStore refuses a file that is no database, of another program, o
     await assertRejects(() => openSqliteStore(path), Error, "the file has version 99");
   }));
 
+Deno.test("SqliteStore brings a file of the first version of the tables to this one, and packs its logs too", () =>
+  withFile(async (path) => {
+    const log = (after: number) => ({
+      append: "log",
+      after,
+      entries: Array.from({ length: 40 }, (_, n) => ({ seq: after + n + 1, text: "word ".repeat(99) })),
+    });
+    await using(openSqliteStore(path), async (store) => await store.commit([put("x"), log(0)]));
+    const file = new DatabaseSync(path);
+    file.exec("ALTER TABLE records DROP COLUMN packed");
+    for (const column of ["packed", "count"]) file.exec(`ALTER TABLE entries DROP COLUMN ${column}`);
+    file.exec("PRAGMA user_version = 1");
+    file.close();
+    const all = [...log(0).entries, ...log(40).entries];
+    await using(openSqliteStore(path), async (store) => {
+      assertEquals(await store.entries("log", 0, 100), log(0).entries);
+      await store.commit([{ ...log(40), final_bytes: 40_000 }]);
+      assertEquals(await store.entries("log", 0, 100), all);
+    });
+    const packed = new DatabaseSync(path);
+    assertEquals(packed.prepare("SELECT seq, count, json FROM entries").all().map(({ ...row }) => row), [
+      { seq: 80, count: 80, json: "" },
+    ]);
+    packed.close();
+    await using(openSqliteStore(path), async (store) => {
+      assertEquals(await store.entries("log", 0, 100), all);
+      assertEquals((await store.get("run", "x"))?.value, { key: "x" });
+    });
+    const maintenance = await openSqliteMaintenance(path);
+    const { problems, entries } = await maintenance.state();
+    assertEquals([problems, entries], [[], 80]);
+    await maintenance.close();
+  }));
+
 Deno.test("SqliteStore carries out calls in the order in which they were made", () =>
   withFile((path) =>
     using(openSqliteStore(path), async (store) => {
@@ -170,7 +204,7 @@ Deno.test("purge() deletes expired records and logs, in parts, and nothing else"
     database.close();
     const maintenance = await openSqliteMaintenance(path);
     const { bytes: before, ...state } = await maintenance.state();
-    assertEquals(state, { problems: [], version: 1, records: 2, logs: 1, entries: 2 });
+    assertEquals(state, { problems: [], version: 2, records: 2, logs: 1, entries: 2 });
     await maintenance.vacuum(20);
     const { bytes } = await maintenance.state();
     assert(bytes < before);

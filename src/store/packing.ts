@@ -1,0 +1,80 @@
+/**
+ * Large texts in the two SQL stores. A log says most things several times: each delta has the same envelope,
+ * and an answer stands in its deltas, its block, its message and its end. When a log has ended, its rows are
+ * therefore replaced by compressed ones, which have many entries each.
+ */
+import { brotliCompressSync, brotliDecompressSync, constants } from "node:zlib";
+import { Buffer } from "node:buffer";
+import type { EncodedChange } from "./rows.ts";
+
+/** A row of a log. */
+export interface EntryRow {
+  /** Number of its last entry. */
+  readonly seq: number;
+  /** JSON of its entry; empty if `packed` is not null. */
+  readonly json: string;
+  /** JSON of its entries, each in a line, compressed with Brotli. */
+  readonly packed: Uint8Array | null;
+}
+
+/** Characters from which on texts are compressed: short ones would gain little. */
+const PACKED_FROM = 8_192;
+/** Rows and characters of JSON that make a packed row; with the last row it may have more characters. */
+export const PART_ROWS = 1_000;
+export const PART_CHARS = 262_144;
+
+/** Brotli, because DEFLATE does not see what is repeated after 32 KiB; with a window that has a whole row. */
+const OPTIONS = { params: { [constants.BROTLI_PARAM_QUALITY]: 4, [constants.BROTLI_PARAM_LGWIN]: 18 } };
+
+/** Returns a text compressed; null for a short one. */
+export function pack(text: string): Uint8Array | null {
+  return text.length < PACKED_FROM ? null : brotliCompressSync(text, OPTIONS);
+}
+
+/** Returns the text of {@link pack}. */
+export function unpack(packed: Uint8Array): string {
+  const bytes = brotliDecompressSync(packed);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
+}
+
+/** Returns the logs that end with these changes, and are worth packing. */
+export function endedLogs(changes: readonly EncodedChange[]): string[] {
+  return changes.flatMap((change) =>
+    "append" in change && (change.final_bytes ?? 0) >= PACKED_FROM ? change.append : []
+  );
+}
+
+/** Returns what the last of these rows has when it replaces all of them; null if it is to stay. */
+export function packRows(rows: readonly EntryRow[]): { count: number; packed: Uint8Array } | null {
+  const texts = rows.flatMap(textsOf);
+  const packed = rows.every((row) => row.packed) ? null : pack(texts.join("\n"));
+  return packed && { count: texts.length, packed };
+}
+
+/**
+ * Returns the JSON of at most `limit` entries after one, up to the one with which they reach `max_bytes`.
+ *
+ * @param rows The rows that have them, in their order.
+ */
+export function pageOfTexts(
+  rows: Iterable<EntryRow>,
+  after: number,
+  limit: number,
+  max_bytes = Infinity,
+): string[] {
+  const page: string[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    const texts = textsOf(row);
+    const first = row.seq - texts.length + 1;
+    for (const text of texts.slice(Math.max(0, after + 1 - first))) {
+      page.push(text);
+      if ((bytes += text.length) >= max_bytes || page.length === limit) return page;
+    }
+  }
+  return page;
+}
+
+function textsOf({ json, packed }: EntryRow): string[] {
+  return packed ? unpack(packed).split("\n") : [json];
+}
