@@ -13,7 +13,10 @@ export interface EntryRow {
   readonly seq: number;
   /** JSON of its entry; empty if `packed` is not null. */
   readonly json: string;
-  /** JSON of its entries, each in a line, compressed with Brotli. */
+  /**
+   * JSON of its entries, each in a line, the last one first: an answer as a whole is before its deltas, which
+   * are then found in it. Compressed with Brotli.
+   */
   readonly packed: Uint8Array | null;
 }
 
@@ -24,7 +27,7 @@ export const PART_ROWS = 1_000;
 export const PART_CHARS = 262_144;
 
 /** Brotli, because DEFLATE does not see what is repeated after 32 KiB; with a window that has a whole row. */
-const OPTIONS = { params: { [constants.BROTLI_PARAM_QUALITY]: 4, [constants.BROTLI_PARAM_LGWIN]: 18 } };
+const OPTIONS = { params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 18 } };
 
 /** Returns a text compressed; null for a short one. */
 export function pack(text: string): Uint8Array | null {
@@ -47,7 +50,7 @@ export function endedLogs(changes: readonly EncodedChange[]): string[] {
 /** Returns what the last of these rows has when it replaces all of them; null if it is to stay. */
 export function packRows(rows: readonly EntryRow[]): { count: number; packed: Uint8Array } | null {
   const texts = rows.flatMap(textsOf);
-  const packed = rows.every((row) => row.packed) ? null : pack(texts.join("\n"));
+  const packed = rows.every((row) => row.packed) ? null : pack(texts.reverse().join("\n"));
   return packed && { count: texts.length, packed };
 }
 
@@ -76,5 +79,5 @@ export function pageOfTexts(
 }
 
 function textsOf({ json, packed }: EntryRow): string[] {
-  return packed ? unpack(packed).split("\n") : [json];
+  return packed ? unpack(packed).split("\n").reverse() : [json];
 }

@@ -37,8 +37,8 @@ export type ListedRecord = Omit<VersionedRecord, "value">;
 export type Change =
   /**
    * Appends to a log whose last entry must be `after`; without entries, only compares. `bytes`: estimated
-   * JSON size of the entries, if known. `final_bytes`, if the log ends here: that of all entries without
-   * deltas. A store may then keep it in less space.
+   * JSON size of the entries, if known. `final_bytes`, if the log ends here: that of all its entries. A
+   * store may then keep it in less space.
    */
   | { append: string; after: number; entries: readonly LogEntry[]; bytes?: number; final_bytes?: number }
   /** Puts a record; with `expect`, only over that version (0: it must not exist). */

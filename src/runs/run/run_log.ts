@@ -65,6 +65,8 @@ export class RunLog {
   #readers: Waiters | null = null;
   #seq = 0;
   #stored = 0;
+  /** Estimated JSON size of the stored entries. */
+  #stored_bytes = 0;
   /** The entries of the last commit, for readers that follow the log as it grows. */
   #last_stored: readonly Entry[] = [];
   #pending: Entry[] = [];
@@ -96,6 +98,7 @@ export class RunLog {
     this.#seq = this.#stored = entries.length;
     this.#open = true;
     for (const entry of entries) {
+      this.#stored_bytes += estimateJsonBytes(entry.data) + ENVELOPE_BYTES;
       if (DELTA_FIELDS.has(entry.event)) this.#deltas.count(entry);
       else this.#measure(estimateJsonBytes(entry.data));
     }
@@ -259,7 +262,8 @@ export class RunLog {
     let done: Awaitable<void>;
     try {
       const append = { append: this.#run.id, after: this.#stored, entries, bytes };
-      const appended: Change[] = [this.#is_stopped ? { ...append, final_bytes: this.#bytes } : append];
+      const final_bytes = this.#stored_bytes + bytes;
+      const appended: Change[] = [this.#is_stopped ? { ...append, final_bytes } : append];
       const all = changes.length + own.length === 0 ? appended : appended.concat(changes, own);
       done = waits ? this.#run.store.commit(all) : this.#run.store.tryCommit(all, this.#has_failed);
     } catch (error) {
@@ -296,6 +300,7 @@ export class RunLog {
   #markStored(entries: readonly Entry[], bytes: number): void {
     this.#last_stored = bytes > MAX_PAGE_BYTES ? [] : entries; // a larger page is read from the store, in parts
     this.#stored += entries.length;
+    this.#stored_bytes += bytes;
     this.#has_failed = false;
     const last = entries.at(-1);
     if (last?.event === "run:end") this.#run.projection.add(last); // a run has ended when its end is stored

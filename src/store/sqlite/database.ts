@@ -246,9 +246,12 @@ export class SqliteDatabase {
   }
 
   #append(log: string, after: number, entries: readonly string[]): void {
-    const insert = this.#statement("INSERT INTO entries (log, seq, json) VALUES (?, ?, ?)");
+    const insert = this.#statement("INSERT INTO entries (log, seq, json, packed) VALUES (?, ?, ?, ?)");
     let seq = after;
-    for (const json of entries) insert.run(log, ++seq, json);
+    for (const json of entries) {
+      const packed = pack(json);
+      insert.run(log, ++seq, packed ? "" : json, packed);
+    }
     this.query(
       "INSERT INTO logs (name, last_seq) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET last_seq = excluded.last_seq",
       log,

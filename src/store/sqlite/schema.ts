@@ -62,10 +62,20 @@ const STEPS: readonly string[] = [
   CREATE TABLE last_token (token INTEGER NOT NULL) STRICT;
   INSERT INTO last_token VALUES (0);
   `,
-  // compressed texts, and how many entries a row has: see packing.ts
+  // compressed texts, and how many entries a row has: see packing.ts; without a row id, each row of more than
+  // a kilobyte takes a page of its own
   `
-  ALTER TABLE entries ADD COLUMN packed BLOB;
-  ALTER TABLE entries ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
+  CREATE TABLE rows (
+    log TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    json TEXT NOT NULL,
+    packed BLOB,
+    count INTEGER NOT NULL DEFAULT 1,
+    UNIQUE (log, seq)
+  ) STRICT;
+  INSERT INTO rows (log, seq, json) SELECT log, seq, json FROM entries ORDER BY log, seq;
+  DROP TABLE entries;
+  ALTER TABLE rows RENAME TO entries;
   ALTER TABLE records ADD COLUMN packed BLOB;
   `,
 ];
