@@ -22,8 +22,8 @@ export interface EntryRow {
 
 /** Characters from which on texts are compressed: short ones would gain little. */
 const PACKED_FROM = 8_192;
-/** Rows and characters of JSON that make a packed row; with the last row it may have more characters. */
-export const PART_ROWS = 1_000;
+/** Entries and characters of JSON that make a packed row; with the last entry it may have more characters. */
+export const PART_ENTRIES = 1_000;
 export const PART_CHARS = 262_144;
 
 /** Brotli, because DEFLATE does not see what is repeated after 32 KiB; with a window that has a whole row. */
@@ -47,11 +47,32 @@ export function endedLogs(changes: readonly EncodedChange[]): string[] {
   );
 }
 
-/** Returns what the last of these rows has when it replaces all of them; null if it is to stay. */
-export function packRows(rows: readonly EntryRow[]): { count: number; packed: Uint8Array } | null {
-  const texts = rows.flatMap(textsOf);
-  const packed = rows.every((row) => row.packed) ? null : pack(texts.reverse().join("\n"));
-  return packed && { count: texts.length, packed };
+/** The first rows of a log, as many as make a packed row. */
+export interface Part {
+  /** Number of the last entry. */
+  readonly last: number;
+  /** Number of entries. */
+  readonly count: number;
+  /** What the last row has when it replaces all of them; null if they are to stay. */
+  readonly packed: Uint8Array | null;
+}
+
+/** Packs the first of these rows; null without a row. A packed row counts with its texts. */
+export function packFirst(rows: Iterable<EntryRow>): Part | null {
+  const texts: string[] = [];
+  let last: number | null = null;
+  let chars = 0;
+  let is_packed = true;
+  for (const row of rows) {
+    const own = textsOf(row);
+    texts.push(...own);
+    last = row.seq;
+    is_packed &&= row.packed !== null;
+    chars += own.reduce((sum, text) => sum + text.length, 0);
+    if (chars >= PART_CHARS || texts.length >= PART_ENTRIES) break;
+  }
+  if (last === null) return null;
+  return { last, count: texts.length, packed: is_packed ? null : pack(texts.reverse().join("\n")) };
 }
 
 /**

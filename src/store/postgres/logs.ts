@@ -1,5 +1,5 @@
 /** Reads the rows of logs, and packs those of logs that have ended. */
-import { type EntryRow, packRows, PART_CHARS, PART_ROWS } from "../packing.ts";
+import { type EntryRow, packFirst, PART_CHARS, PART_ENTRIES } from "../packing.ts";
 import { NOW } from "./changes.ts";
 import type { Row, Value } from "./database.ts";
 
@@ -51,8 +51,8 @@ export class LogPacker {
   /** Packs a log that has ended, in some seconds. */
   add(log: string): void {
     const timer = setTimeout(() => {
-      this.#waiting.delete(log);
-      this.#packing = this.#packing.then(() => this.#pack(log)).catch(() => {});
+      this.#packing = this.#packing.then(() => this.#waiting.delete(log) ? this.#pack(log) : undefined)
+        .catch(() => {});
     }, PACKED_AFTER_MS);
     Deno.unrefTimer(timer);
     this.#waiting.set(log, timer);
@@ -60,10 +60,12 @@ export class LogPacker {
 
   /** Packs at once what waits, until that fails. */
   async close(): Promise<void> {
+    const logs = [...this.#waiting.keys()];
     for (const timer of this.#waiting.values()) clearTimeout(timer);
+    this.#waiting.clear(); // for those whose turn comes
     await this.#packing;
     try {
-      for (const log of this.#waiting.keys()) await this.#pack(log);
+      for (const log of logs) await this.#pack(log);
     } catch {
       // the database is away: the logs stay as they are
     }
@@ -75,11 +77,9 @@ export class LogPacker {
 
   /** Resolves to the number of the last entry of the part; null at the end of the log. */
   async #packPart(log: string, after: number): Promise<number | null> {
-    const rows = await readRows(this.#query, log, after, PART_ROWS, PART_CHARS) ?? [];
-    const last = rows.at(-1)?.seq ?? null;
-    const row = packRows(rows);
-    if (row) await this.#query(REPLACE, [log, after, last, row.packed, row.count]);
-    return last;
+    const part = packFirst(await readRows(this.#query, log, after, PART_ENTRIES, PART_CHARS) ?? []);
+    if (part?.packed) await this.#query(REPLACE, [log, after, part.last, part.packed, part.count]);
+    return part && part.last;
   }
 }
 

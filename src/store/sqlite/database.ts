@@ -16,7 +16,7 @@ import {
   tooMany,
   TooManyError,
 } from "../store.ts";
-import { type EntryRow, pack, packRows, pageOfTexts, PART_CHARS, PART_ROWS, unpack } from "../packing.ts";
+import { type EntryRow, pack, packFirst, pageOfTexts, unpack } from "../packing.ts";
 import { migrate } from "./schema.ts";
 
 /** Methods of {@link SqliteDatabase} that a store calls; JSON is text in their arguments and results. */
@@ -264,20 +264,14 @@ export class SqliteDatabase {
    * at the end of the log.
    */
   packPart(log: string, after: number): number | null {
-    const rows: EntryRow[] = [];
-    let chars = 0;
-    for (const row of this.#rows(log, after)) {
-      rows.push(row);
-      if ((chars += row.json.length) >= PART_CHARS || rows.length === PART_ROWS) break;
-    }
-    const last = rows.at(-1)?.seq ?? null;
-    const row = packRows(rows);
-    if (!row) return last;
+    const part = packFirst(this.#rows(log, after));
+    if (!part?.packed) return part && part.last;
+    const { last, count, packed } = part;
     this.#syncIf(false);
     this.transaction(() => {
       this.query("DELETE FROM entries WHERE log = ? AND seq > ? AND seq < ?", log, after, last);
       const sql = "UPDATE entries SET json = '', packed = ?, count = ? WHERE log = ? AND seq = ?";
-      this.query(sql, row.packed, row.count, log, last);
+      this.query(sql, packed, count, log, last);
     });
     return last;
   }
@@ -524,7 +518,7 @@ function filtered(kind: string, namespace: string, where: Readonly<Record<string
 }
 
 /** Returns a row of `records` as the store reads it. */
-function recordOf({ packed, ...row }: Row): StoredRow {
-  const stored = row as unknown as StoredRow; // the columns of the table
-  return packed ? { ...stored, json: unpack(packed as Uint8Array) } : stored;
+function recordOf(row: Row): StoredRow {
+  const stored = row as unknown as StoredRow & { packed: Uint8Array | null }; // the columns of the table
+  return stored.packed ? Object.assign(stored, { json: unpack(stored.packed), packed: null }) : stored;
 }
