@@ -98,9 +98,10 @@ export class RunLog {
     this.#seq = this.#stored = entries.length;
     this.#open = true;
     for (const entry of entries) {
-      this.#stored_bytes += estimateJsonBytes(entry.data) + ENVELOPE_BYTES;
+      const bytes = estimateJsonBytes(entry.data);
+      this.#stored_bytes += bytes + ENVELOPE_BYTES;
       if (DELTA_FIELDS.has(entry.event)) this.#deltas.count(entry);
-      else this.#measure(estimateJsonBytes(entry.data));
+      else this.#measure(bytes);
     }
   }
 
@@ -262,8 +263,9 @@ export class RunLog {
     let done: Awaitable<void>;
     try {
       const append = { append: this.#run.id, after: this.#stored, entries, bytes };
-      const final_bytes = this.#stored_bytes + bytes;
-      const appended: Change[] = [this.#is_stopped ? { ...append, final_bytes } : append];
+      const appended: Change[] = [
+        this.#is_stopped ? { ...append, final_bytes: this.#stored_bytes + bytes } : append,
+      ];
       const all = changes.length + own.length === 0 ? appended : appended.concat(changes, own);
       done = waits ? this.#run.store.commit(all) : this.#run.store.tryCommit(all, this.#has_failed);
     } catch (error) {

@@ -42,8 +42,8 @@ export async function openSqliteMaintenance(path: string): Promise<Maintenance> 
           return 0;
         }
       };
-      const entries = countOf("entries", "total(count)");
       const [records, logs] = [countOf("records"), countOf("logs")];
+      const entries = countOf("entries", "total(count)");
       if (problems.length === 0) { // damaged tables cannot be compared
         for (const log of database.query(WRONG_LOGS, Date.now())) problems.push(wrongLog(log));
       }

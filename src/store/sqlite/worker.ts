@@ -149,12 +149,14 @@ function pack(): void {
 /** Packs one part. After a failure, such as a full disk, the log stays as it is. */
 function packPart(): void {
   const first = ended[0]!;
+  let last: number | null = null;
   try {
-    first.after = database?.packPart(first.log, first.after) ?? Infinity;
+    last = database?.packPart(first.log, first.after) ?? null;
   } catch {
-    first.after = Infinity;
+    // nothing depends on it
   }
-  if (first.after === Infinity) ended.shift();
+  if (last === null) ended.shift();
+  else first.after = last;
 }
 
 /** Deletes expired rows in small parts. A failure, such as a full disk, is tried again at the next time. */
